@@ -517,14 +517,16 @@ def _may_be_flushed(trial: Trial) -> bool:
 
 
 _MOST_BYTES = 1 << 30
-_MEMORY_SHARE = 1 / 16
+_MEMORY_SHARE = 1 / 8
+_ENOUGH = 3
+"""Trials that are kept from which on a candidate without much time goes without the others."""
 
 
 def cache_bytes(memory_bytes: float) -> float:
     """Return bytes of trials to keep where there is so much memory: a share that nobody misses.
 
-    The correct outputs of a problem with outputs of 200 MB take 6 GB, and .5 s for each candidate
-    if they are not kept.
+    The correct outputs of a problem with outputs of 268 MB in fp32 take 12 GB, and over a second
+    for each candidate if they are not kept.
     """
     return (
         max(_MOST_BYTES, _MEMORY_SHARE * memory_bytes)
@@ -541,11 +543,18 @@ class _Kept:
         trials: in their order.
         size: bytes of their tensors.
         is_whole: whether there are no others.
+        is_full: whether there is no room for the next one.
     """
 
     trials: tuple[Trial, ...]
     size: int
     is_whole: bool = False
+    is_full: bool = False
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether a candidate without much time goes by these alone."""
+        return self.is_full and len(self.trials) >= _ENOUGH
 
 
 class TrialCache:
@@ -566,6 +575,7 @@ class TrialCache:
         key: Hashable,
         make: Callable[[str], Iterator[Trial]],
         remake_inputs: Callable[[Trial], Workload],
+        is_hasty: bool = False,
     ) -> Iterator[Trial]:
         """Yield the trials of a key, in their order; what is not kept is made one at a time.
 
@@ -573,6 +583,8 @@ class TrialCache:
             key: holds everything that the trials depend on.
             make: makes those after the one of a name; of an empty name, all.
             remake_inputs: makes the inputs of one that was kept without them.
+            is_hasty: whether to leave out those for which there is no room, which each candidate
+                would make again, if some are kept.
         """
         yielded: set[str] = set()
         kept = self._kept.get(key, _Kept((), 0))
@@ -588,12 +600,16 @@ class TrialCache:
             yielded.add(trial.name)
             yield whole
             del whole  # while the next one is made, memory may be short
-        if kept.is_whole:
+        if kept.is_whole or (is_hasty and kept.has_enough):
             return
         for trial in self._made_trials(key, make, kept.trials):
             if trial.name not in yielded:
                 yield trial
             del trial
+
+    def leaves_out(self, key: Hashable) -> bool:
+        """Tell whether there are further trials for which there is no room."""
+        return key in self._kept and self._kept[key].has_enough
 
     def _made_trials(
         self, key: Hashable, make: Callable[[str], Iterator[Trial]], first: tuple[Trial, ...]
@@ -601,8 +617,12 @@ class TrialCache:
         """Make the trials after the first one at a time, and keep as many as there is room for."""
         taken, has_room = first, True
         for trial in make(first[-1].name if first else ""):
-            if has_room := has_room and not trial.is_short and self._keep(key, (*taken, trial)):
+            if has_room and not trial.is_short and self._keep(key, (*taken, trial)):
                 taken = self._kept[key].trials
+            elif has_room:
+                has_room = False
+                if taken and not trial.is_short:
+                    self._kept[key] = replace(self._kept[key], is_full=True)
             yield trial
             del trial  # while the next one is made, memory may be short
         if has_room and taken:

@@ -66,6 +66,18 @@ def test_of_a_problem_that_is_too_large_the_first_that_fit_are_kept(maker):
     assert maker.made == ["a", "b", "c", "c"]
 
 
+@pytest.mark.parametrize(("most_bytes", "seen"), [(1300, "abc"), (900, "abcde")])
+def test_one_without_much_time_goes_without_those_that_have_no_room(maker, most_bytes, seen):
+    """With room for three outputs of 400 bytes it goes by these; two are too few."""
+    cache, all_names = TrialCache(most_bytes), tuple("abcde")
+    for _ in range(2):
+        first = cache.cached_trials("k", maker(*all_names), lambda _: inputs(100), is_hasty=True)
+        got = "".join(item.name for item in first)
+    assert got == seen
+    patient = cache.cached_trials("k", maker(*all_names), lambda _: inputs(100))
+    assert "".join(item.name for item in patient) == "abcde"
+
+
 def test_a_problem_whose_first_outputs_are_too_large_is_not_kept(maker):
     cache = TrialCache(most_bytes=300)
     for _ in range(2):
@@ -137,6 +149,6 @@ def test_a_reference_that_fails_keeps_what_went_before(maker):
     assert maker.made == ["b"]
 
 
-def test_a_sixteenth_of_a_gpus_memory_is_for_trials_and_a_gigabyte_elsewhere():
-    assert cache_bytes(144e9) == 9e9
+def test_an_eighth_of_a_gpus_memory_is_for_trials_and_a_gigabyte_elsewhere():
+    assert cache_bytes(144e9) == 18e9
     assert cache_bytes(8e9) == cache_bytes(math.inf) == 1 << 30
