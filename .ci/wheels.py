@@ -1,4 +1,4 @@
-"""What the wheels must hold, and must not: ``python .ci/wheels.py SOLKIT.whl SOLKIT_DATA.whl``."""
+"""Check of the wheels' contents: ``python .ci/wheels.py SOLKIT.whl SOLKIT_DATA.whl``."""
 
 from __future__ import annotations
 

@@ -156,8 +156,8 @@ def figures(
     for problem in sorted(set(problems)):
         own = has & (names == problem)
         correlations.append(spearman(times[own], predicted[own]))
-        one, of = pairs_right(times[own], predicted[own], list(kinds[own]), apart)
-        right, count = right + one, count + of
+        one, total = pairs_right(times[own], predicted[own], list(kinds[own]), apart)
+        right, count = right + one, count + total
     known_ranks = [value for value in correlations if math.isfinite(value)]
     return Figures(
         int(has.sum()),

@@ -125,7 +125,7 @@ def main() -> int:
             text = f"{item.result}: {row.implementation} {row.params} {row.shape}"
             print(text, *item.tools, item.why)
     for origin in sorted({origin for origin, _ in counts}):
-        results = {result: count for (of, result), count in counts.items() if of == origin}
+        results = {result: count for (kind, result), count in counts.items() if kind == origin}
         text = ", ".join(f"{count} {result}" for result, count in sorted(results.items()))
         print(f"{origin}: {sum(results.values())} rows: {text}")
     if not counts:

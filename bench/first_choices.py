@@ -85,20 +85,20 @@ def timed(
     arguments = loaded.inputs(**shape, device="cuda")
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
     calls: list[Callable[[], Any] | None] = []
-    for those in params:
+    for choice in params:
         try:
-            loaded.kernel(*arguments, **those)
+            loaded.kernel(*arguments, **choice)
             torch.cuda.synchronize()
-            calls.append(lambda those=those: loaded.kernel(*arguments, **those))
+            calls.append(lambda choice=choice: loaded.kernel(*arguments, **choice))
         except Exception as error:  # a configuration that does not run costs no other
             print(f"    {type(error).__name__}: {error}"[:200], file=sys.stderr)
             calls.append(None)
     times: list[list[float]] = [[] for _ in params]
     for _ in range(ROUNDS):
-        for those, call in zip(times, calls, strict=True):
+        for samples, call in zip(times, calls, strict=True):
             if call is not None:
-                those.append(do_bench(call, warmup=5, rep=REPEATS_MS, return_mode="median"))
-    return [statistics.median(those) if those else math.nan for those in times]
+                samples.append(do_bench(call, warmup=5, rep=REPEATS_MS, return_mode="median"))
+    return [statistics.median(samples) if samples else math.nan for samples in times]
 
 
 def with_times(row: dict[str, Any], loaded: Any) -> dict[str, Any]:

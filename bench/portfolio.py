@@ -61,8 +61,8 @@ def weighed(
     times: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         if row.verdict.is_right and row.time_ms is not None:
-            of = times.setdefault((row.kernel_id, canonical(row.shape)), {})
-            of.setdefault(canonical(row.params), row.time_ms)
+            cell = times.setdefault((row.kernel_id, canonical(row.shape)), {})
+            cell.setdefault(canonical(row.params), row.time_ms)
     cells = []
     for ground in grounds:
         known_time = times[ground.kernel_id, canonical(ground.default.shape)]

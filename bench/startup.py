@@ -86,8 +86,8 @@ def print_commands(console: Console, target: Sequence[str], repeats: int) -> boo
     ratios = {name: medians(times)[0] / base[0] for name, times in results.items()}
     for name, times in results.items():
         wall, cpu = medians(times)
-        of = f"{TARGETS[name]:.1f}" if name in TARGETS else ""
-        cells = (f"{wall:.2f}", f"{cpu:.2f}", f"{ratios[name]:.2f}", f"{cpu / base[1]:.2f}", of)
+        target = f"{TARGETS[name]:.1f}" if name in TARGETS else ""
+        cells = (f"{wall:.2f}", f"{cpu:.2f}", f"{ratios[name]:.2f}", f"{cpu / base[1]:.2f}", target)
         table.add_row(name, *cells)
     console.print(table)
     return all(ratios[name] <= target for name, target in TARGETS.items())

@@ -449,10 +449,10 @@ def table(results):
 
 def part(result):
     """``"2/3"``: the second of three."""
-    number, _, of = result.partition("/")
-    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+    number, _, parts = result.partition("/")
+    if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
         raise argparse.ArgumentTypeError(f"{result!r}; expected a part such as 1/2")
-    return int(number) - 1, int(of)
+    return int(number) - 1, int(parts)
 
 
 def names(result):

@@ -47,7 +47,7 @@ _HOW = "launched by a recorded program"
 
 @dataclass(frozen=True)
 class LaunchRecording:
-    """What the processes of a program launched.
+    """Launches of a program's processes.
 
     Attributes:
         folder: of the recording.

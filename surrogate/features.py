@@ -186,12 +186,16 @@ def features_of_problems(
     """
     if not tasks:
         return []
-    launches = [_largest_launches(those.kernels, those.sources) for _, _, those in tasks]
+    launches = [
+        _largest_launches(candidates.kernels, candidates.sources) for _, _, candidates in tasks
+    ]
     pairs = [(problem, device) for problem, device, _ in tasks]
     tiles = _tile_features([(*pair, part) for pair, part in zip(pairs, launches, strict=True)])
     return [
-        _launch_features(problem, device, main) | columns | _deep_features(problem, device, those)
-        for (problem, device, those), (main, columns) in zip(tasks, tiles, strict=True)
+        _launch_features(problem, device, main)
+        | columns
+        | _deep_features(problem, device, candidates)
+        for (problem, device, candidates), (main, columns) in zip(tasks, tiles, strict=True)
     ]
 
 
@@ -398,7 +402,9 @@ def _tile_features(
         for (problem, device, _), of_task in zip(tasks, parts, strict=True)
     ]
     flat_parts = [part for of_task in parts for part in of_task]
-    tiles = iter(_tiles_of_launches(flat_parts, [one for these in settings for one in these]))
+    tiles = iter(
+        _tiles_of_launches(flat_parts, [one for task_settings in settings for one in task_settings])
+    )
     return [
         _combined_tiles(of_task, [next(tiles) for _ in of_task], of_settings[0])
         for of_task, of_settings in zip(parts, settings, strict=True)
@@ -518,10 +524,10 @@ def _measure_all(
 ) -> list[_Measured]:
     """Return a measure of each launch's tensors: most launches have the same objects."""
     results: dict[tuple[int, ...], _Measured] = {}
-    keys = [tuple(map(id, those)) for those in tensors]
-    for key, those in zip(keys, tensors, strict=True):
+    keys = [tuple(map(id, of_launch)) for of_launch in tensors]
+    for key, of_launch in zip(keys, tensors, strict=True):
         if key not in results:
-            results[key] = measure(those)
+            results[key] = measure(of_launch)
     return [results[key] for key in keys]
 
 

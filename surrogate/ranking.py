@@ -269,10 +269,10 @@ def _rank_shape(
         plan = replace(
             plan, notes=(*_notes_on_missing_space(request.files, loaded, captured), *plan.notes)
         )
-    of = {id(candidate.configuration): candidate for candidate in captured}
+    by_identity = {id(candidate.configuration): candidate for candidate in captured}
 
     def entries_of_plan() -> list[Entry | None]:
-        ordered = [of[id(ranked.configuration)] for ranked in plan.ranked]
+        ordered = [by_identity[id(ranked.configuration)] for ranked in plan.ranked]
         return [
             None if candidate.fails else cascade._entries_of([candidate])[0]
             for candidate in ordered
@@ -324,14 +324,14 @@ def _analyse_candidates(
     What is compiled already is not compiled again; what cannot be on this machine stays as it is,
     and so does what takes too long.
     """
-    of = {
+    by_identity = {
         id(candidate.configuration): candidate
         for candidate in candidates
         if candidate.known_depths != {Depth.COMPILED}
     }
-    configurations = [candidate.configuration for candidate in of.values()]
+    configurations = [candidate.configuration for candidate in by_identity.values()]
     for result in _results_in_time(configurations, analyser, depth, patience_s):
-        candidate = of[id(result.configuration)]
+        candidate = by_identity[id(result.configuration)]
         candidate.analysis, candidate.error = result.analysis, str(result.error or "")
     for candidate in candidates:
         candidate.depth = Depth.CAPTURED if Depth.CAPTURED in candidate.known_depths else depth

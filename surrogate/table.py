@@ -235,7 +235,7 @@ def table_of_entries(entries: Sequence[Entry]) -> Table:
     for entry in entries:
         key = entry.text_of("problem_id"), entry.device.key, entry.problem.sol_ms
         groups[key].append(entry)
-    ordered = [entry for those in groups.values() for entry in those]
+    ordered = [entry for members in groups.values() for entry in members]
     columns = _join_columns(features_of_problems(list(map(_feature_task, groups.values()))))
     names = tuple(sorted(columns))
     modelled = [modelled_ms(entry.kernels) for entry in ordered]

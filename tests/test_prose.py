@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,42 @@ def test_a_change_takes_one_line_of_the_changelog():
     unlike = [line for line in changes if line and not line.startswith(("- ", "## "))]
     assert unlike == []
     assert [line for line in changes if len(line) > CHANGELOG_CHARACTERS] == []
+
+
+# --------------------------------------------------------------------------------- docstrings
+
+CLAUSE = re.compile(r'(?:\A|:\n\s*)"""((?:What|Whether|Of|How|Its)\b[^\n]*)')
+"""The first line of a docstring that opens with a clause: a verb or a noun says it sooner."""
+
+DESCRIPTIONS = {"app.py", "mcp.py", "requests.py"}  # of the service, for those who call it
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    files = [
+        path for _, path in runpy.run_path(str(ROOT / "bench" / "lines.py"))["product_files"]()
+    ]
+    assert len(files) > 500
+    clauses = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in files
+        if not (path.parent.name == "service" and path.name in DESCRIPTIONS)
+        for line in CLAUSE.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert clauses == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('"""What it is."""\n', "What it is."),
+        ('class Row:\n    """How a row is.\n\n    More.\n    """\n', "How a row is."),
+        ('def is_whole(self):\n    """Whether it is whole."""\n', "Whether it is whole."),
+    ],
+)
+def test_a_docstring_that_opens_with_a_clause_is_seen(text, line):
+    assert CLAUSE.findall(text)[0].removesuffix('"""') == line
+
+
+@pytest.mark.parametrize("text", ['x = """What"""\n', 'def f():\n    """Whatever it takes."""\n'])
+def test_other_texts_are_no_such_docstrings(text):
+    assert CLAUSE.findall(text) == []

@@ -58,7 +58,7 @@ NOT_RUN = {
 
 @dataclass(frozen=True)
 class Instead:
-    """What stands in for a command.
+    """Substitute for a command.
 
     Attributes:
         why: it cannot run as it is.
@@ -109,7 +109,7 @@ class Block:
 
     @property
     def why_not(self) -> str | None:
-        """Why it does not run; ``None`` if it does."""
+        """The reason why it does not run; ``None`` if it does."""
         reasons = NOT_RUN.get(self.page, {})
         return next((why for text, why in reasons.items() if text in self.text), None)
 

@@ -28,7 +28,7 @@ _READS = ("stride", "is_contiguous", "contiguous")
 
 @dataclass(frozen=True)
 class Change:
-    """How inputs differ from the problem's own.
+    """Difference of inputs from the problem's own.
 
     Attributes:
         layout: ``"padded"`` for gaps behind rows, ``"transposed"`` for columns that lie together;

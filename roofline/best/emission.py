@@ -662,10 +662,10 @@ class Writer:
         if not taps:
             return self.line(f"{weight}.narrow({place}, 0, 1) * 0.0"), 0, 1
         low, high = taps[0][0], taps[-1][0]
-        of = dict(taps)
+        places_of_tap = dict(taps)
         parts = []
         for u in range(low, high + 1):
-            places = of.get(u, ())
+            places = places_of_tap.get(u, ())
             if not places:
                 parts.append(f"torch.zeros_like({weight}.narrow({place}, 0, 1))")
             elif list(places) == list(range(places[0], places[-1] + 1)):

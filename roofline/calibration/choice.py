@@ -173,8 +173,8 @@ def _cause(reading: Reading, device: Device, highest_mhz: float) -> str:
 
 def _about_driver(chosen: Chosen, driver: str) -> str:
     used = chosen.calibration.software.driver
-    whose = "is of driver" if chosen.is_own else "ships with SolKit and is of driver"
+    origin = "is of driver" if chosen.is_own else "ships with SolKit and is of driver"
     return (
-        f"The calibration used {whose} {used}, this machine runs {driver}: `solkit calibrate` "
+        f"The calibration used {origin} {used}, this machine runs {driver}: `solkit calibrate` "
         "makes one of its own."
     )

@@ -146,10 +146,10 @@ def _decomposition_steps(
     bound: Bound, kernels: Sequence[LaunchView], device: Device, measurement: Measurement | None
 ) -> Iterator[_Step]:
     total_ms, reached = bound.time_ms, [0.0] * len(kernels)
-    for name, of, evidence in _launch_levels(bound, device):
+    for name, time_at_level, evidence in _launch_levels(bound, device):
         before = reached
         reached = [
-            max(time_ms, of(kernel) * kernel.count)
+            max(time_ms, time_at_level(kernel) * kernel.count)
             for time_ms, kernel in zip(before, kernels, strict=True)
         ]
         total_ms = max(sum(reached), total_ms)

@@ -53,18 +53,18 @@ from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.machines import Machine, machine_of
 
 __all__ = [
-    *(
-        "LAUNCH_US",
-        "overlaps_products",
-        "prefetched_steps",
-        "dram_rate",
-        "executed",
-        "model_launch_time",
-        "sustained_rate",
-        "resident",
-        "spill_traffic",
-    ),
-    *("spills_share", "together", "unrolling"),
+    "LAUNCH_US",
+    "dram_rate",
+    "executed",
+    "model_launch_time",
+    "overlaps_products",
+    "prefetched_steps",
+    "resident",
+    "spill_traffic",
+    "spills_share",
+    "sustained_rate",
+    "together",
+    "unrolling",
 ]
 
 _SUSTAINED = 0.92

@@ -75,7 +75,7 @@ def _renamed(
 def _heads_first(use: TensorUse) -> TensorUse:
     """Return a view of [batch, rows, heads, width] as [batch, heads, rows, width]."""
     order = (0, 2, 1, 3)
-    shape, stride = (tuple(of[d] for d in order) for of in (use.shape, use.stride))
+    shape, stride = (tuple(sizes[d] for d in order) for sizes in (use.shape, use.stride))
     return replace(use, shape=shape, stride=stride, value=None)
 
 

@@ -82,7 +82,7 @@ def is_gram(lhs: TensorUse, rhs: TensorUse) -> bool:
     """Tell whether a matrix meets its own transpose: one triangle of the result is the other."""
     if len(lhs.shape) < 2 or len(lhs.shape) != len(rhs.shape):
         return False
-    shape, stride = ((*of[:-2], of[-1], of[-2]) for of in (rhs.shape, rhs.stride))
+    shape, stride = ((*sizes[:-2], sizes[-1], sizes[-2]) for sizes in (rhs.shape, rhs.stride))
     return lhs == replace(rhs, shape=shape, stride=stride)
 
 

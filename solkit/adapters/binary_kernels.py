@@ -82,7 +82,7 @@ def _entries(data: bytes) -> Mapping[str, Entry]:
 
 @dataclass(frozen=True)
 class BinaryLaunch:
-    """How a binary is launched.
+    """Launch of a binary.
 
     Attributes:
         grid: blocks in x, y and z.
@@ -118,7 +118,7 @@ class BinaryKernel(ForeignKernel):
 
     @property
     def is_ptx(self) -> bool:
-        """Whether it is PTX, which can be followed."""
+        """True if it is PTX, which can be followed."""
         return self.file.endswith(".ptx")
 
     def parameter_sizes(self) -> tuple[int, ...]:

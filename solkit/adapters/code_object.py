@@ -23,7 +23,7 @@ class CodeObjectError(Exception):
 
 @dataclass(frozen=True)
 class KernelUsage:
-    """What one kernel uses; registers are of 32 bits.
+    """Resources of one kernel; registers are of 32 bits.
 
     Attributes:
         vector_registers: per thread. From gfx90a on these include the accumulation registers.

@@ -1,4 +1,4 @@
-"""Which Triton compiles: this environment's, a folder's, or another interpreter's.
+"""The Triton that compiles: this environment's, a folder's, or another interpreter's.
 
 A folder is what ``pip install --no-deps --target FOLDER triton==VERSION`` makes. Its Triton is put
 in front of this environment's modules; an interpreter brings all of its own libraries. Either runs

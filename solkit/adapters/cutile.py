@@ -51,7 +51,7 @@ _TARGET = re.compile(r"gpu-name|not supported|unsupported.*(arch|target|sm_)", r
 
 @dataclass(frozen=True)
 class Signature:
-    """What cuTile compiles a kernel for.
+    """Types and constants that cuTile compiles a kernel for.
 
     Attributes:
         constraints: its parameters, as cuTile describes them.

@@ -40,7 +40,7 @@ _MMA = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What the machine code says of a kernel.
+    """Facts that the machine code gives of a kernel.
 
     Attributes:
         warps: of a block that compute, a power of two.

@@ -291,7 +291,7 @@ def _bound(
 
 
 class _Values:
-    """What expressions of host code are, by the names of their variables."""
+    """Values of expressions of host code, by the names of their variables."""
 
     def __init__(
         self, tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, int | float]

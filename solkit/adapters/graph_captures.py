@@ -25,7 +25,11 @@ import torch
 from solkit.errors import UnsupportedError
 
 __all__ = [
-    *("beside_captures", "is_any_capturing", "is_capturing", "wait_for_captures", "watch_captures")
+    "beside_captures",
+    "is_any_capturing",
+    "is_capturing",
+    "wait_for_captures",
+    "watch_captures",
 ]
 
 _RELAXED = 2

@@ -26,7 +26,7 @@ _TRITON = "triton."
 
 @dataclass(frozen=True)
 class ProgramContext:
-    """What a program's text needs around it to be a file.
+    """Lines that a program's text needs around it to be a file.
 
     Attributes:
         imports: modules that names stand for, by function and name: ``"tl"`` is

@@ -291,7 +291,7 @@ Watch = Callable[[PendingLaunch, Callable[[], Any]], Any]
 
 
 class _Around(threading.local):
-    """What a thread's launch is inside of.
+    """Calls that a thread's launch is inside of.
 
     Attributes:
         tuner: the autotuner.

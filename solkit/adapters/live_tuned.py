@@ -30,8 +30,19 @@ from solkit.core.values import Value
 from solkit.processes.startup import call_after_imports
 
 __all__ = [
-    *("INDUCTOR", "PROGRAM", "SERVED", "ChoiceRequest", "Chooser", "Params", "compile_config"),
-    *("jit_function", "params_of", "replace_method", "serve", "set_params", "withdraw"),
+    "INDUCTOR",
+    "PROGRAM",
+    "SERVED",
+    "ChoiceRequest",
+    "Chooser",
+    "Params",
+    "compile_config",
+    "jit_function",
+    "params_of",
+    "replace_method",
+    "serve",
+    "set_params",
+    "withdraw",
 ]
 
 Params = Mapping[str, Value]
@@ -183,7 +194,7 @@ def replace_method(module: ModuleType, owner: str, name: str, around: Callable[[
 
 @dataclass(frozen=True)
 class _Choice:
-    """What was chosen for a kind of launch.
+    """Choice for a kind of launch.
 
     Attributes:
         applied: changed options, or an autotuner's configuration.
@@ -197,7 +208,7 @@ class _Choice:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to look a launch up.
+    """Plan of looking a launch up.
 
     Attributes:
         places: positions and names of the arguments that decide.
@@ -287,7 +298,7 @@ def _patch_autotuner(module: ModuleType) -> None:
 
 
 class _ChoiceCache(dict[Any, Any]):
-    """What an autotuner has chosen by its keys, which may be coarser than what was tuned.
+    """Choices of an autotuner by its keys, which may be coarser than what was tuned.
 
     While a launch with a tuned configuration is made, it stands for every key. It is never kept, so
     other launches of the same key get what the autotuner times for them.
@@ -483,6 +494,7 @@ def _new_config(configs: Sequence[Any], params: Params) -> Any:
 
 
 def set_params(config: Any, params: Params) -> None:
+    """Set parameters of a configuration: Triton's own options, or the kernel's constants."""
     for name, value in params.items():
         if name in _LAUNCH:
             setattr(config, name, value)

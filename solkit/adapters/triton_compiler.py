@@ -135,7 +135,7 @@ class Compiled:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the compiler was given up, so that neither an error nor a kernel is known."""
+        """True if the compiler was given up: neither an error nor a kernel is known."""
         return bool(self.unread) and self.usage is None and not self.ttgir
 
 

@@ -29,7 +29,7 @@ _MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/com
 
 @dataclass(frozen=True)
 class Usage:
-    """What a kernel uses, as its binary says; fields as in `solkit.core.Facts`."""
+    """Resources of a kernel, as its binary says; fields as in `solkit.core.Facts`."""
 
     registers: int
     spills: int

@@ -101,7 +101,7 @@ _STATE = _State()
 
 @dataclass(frozen=True)
 class Launchable:
-    """What launches a kernel: the program's own function, or its recorded text.
+    """Launcher of a kernel: the program's own function, or its recorded text.
 
     Attributes:
         outer: an autotuner, or the function.

@@ -1,4 +1,4 @@
-"""In a child process: the kernel file that Inductor makes of a reference, without a GPU."""
+"""The kernel file that Inductor makes of a reference, in a child process without a GPU."""
 
 from __future__ import annotations
 

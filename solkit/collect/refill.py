@@ -185,14 +185,14 @@ def fresh_facts(
         by_device[home].append(group)
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
         env = {"TRITON_CACHE_DIR": folder}  # or the user's would fill with code needed once
-        for name, those in by_device.items():
-            of = {id(group.configuration): group for group in those}
+        for name, members in by_device.items():
+            group_by_id = {id(group.configuration): group for group in members}
             with Analyser(name, workers=workers, cache=False, env=env) as analyser:
-                configurations = (group.configuration for group in those)
+                configurations = (group.configuration for group in members)
                 for number, analysed in enumerate(analyser.analysed(configurations, depth), 1):
                     if number % _TRIMMED_EVERY == 0:
                         _trim_cache(Path(folder))
-                    yield of[id(analysed.configuration)], *_facts_and_reason(analysed)
+                    yield group_by_id[id(analysed.configuration)], *_facts_and_reason(analysed)
 
 
 def _facts_and_reason(analysed: Analysed) -> tuple[str | None, str]:

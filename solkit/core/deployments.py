@@ -14,7 +14,7 @@ L2State = Literal["cold", "warm", "replayed"]
 
 @dataclass(frozen=True)
 class Deployment:
-    """How a program launches a kernel, so that a timing can do alike.
+    """Conditions under which a program launches a kernel, so that a timing can do alike.
 
     Attributes:
         graph: whether a CUDA graph launches it.

@@ -1,4 +1,4 @@
-"""What a compiler, a card, a revision or a parameter changes about candidates, without a GPU."""
+"""Changes of candidates by a compiler, a card, a revision or a parameter, without a GPU."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of a candidate on one side.
+    """Facts of a candidate on one side.
 
     Attributes:
         time_ms: modelled, of all launches; ``None`` if unknown.

@@ -7,7 +7,13 @@ import re
 from decimal import Decimal, InvalidOperation
 
 __all__ = [
-    *("PREFIXES", "amount", "binary_bytes", "count", "duration", "interval", "milliseconds"),
+    "PREFIXES",
+    "amount",
+    "binary_bytes",
+    "count",
+    "duration",
+    "interval",
+    "milliseconds",
     "significant",
 ]
 

@@ -18,7 +18,7 @@ __all__ = ["ChoiceAnswer", "PrecompiledKernel", "RecordedLaunch", "TensorRecipe"
 
 @dataclass(frozen=True)
 class TensorRecipe:
-    """How the contents of a tensor are drawn again; no weights are kept.
+    """Recipe by which the contents of a tensor are drawn again; no weights are kept.
 
     Attributes:
         mean, std: of its finite elements.
@@ -38,7 +38,7 @@ class TensorRecipe:
 
 @dataclass(frozen=True)
 class ChoiceAnswer:
-    """What the host code answered for a choice of parameters.
+    """Answer of the host code for a choice of parameters.
 
     Attributes:
         choice: values of `RecordedLaunch.choice_names`.
@@ -130,7 +130,7 @@ class RecordedLaunch:
 
 @dataclass(frozen=True)
 class PrecompiledKernel:
-    """What a recorded launch added to a cache.
+    """Kernel that a recorded launch added to a cache.
 
     Attributes:
         kernel: the kernel's name.

@@ -7,16 +7,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = [
-    *(
-        "Meanings",
-        "names_bound_by",
-        "dotted_full_names",
-        "imported_full_names",
-        "is_main_guard",
-        "jitted_functions",
-        "leading_name",
-        "names_used_by",
-    ),
+    "Meanings",
+    "dotted_full_names",
+    "imported_full_names",
+    "is_main_guard",
+    "jitted_functions",
+    "leading_name",
+    "names_bound_by",
+    "names_used_by",
 ]
 
 _JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")

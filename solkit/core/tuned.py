@@ -36,7 +36,7 @@ _EXACT = 16
 
 @dataclass(frozen=True)
 class LaunchBucket:
-    """What tells launches of a program apart, by parameter; tuned parameters are not among it.
+    """Arguments that tell launches of a program apart, by parameter; none of them is tuned.
 
     Attributes:
         constants: compile-time constants.
@@ -137,7 +137,7 @@ class TunedEntry:
 
 @dataclass(frozen=True)
 class TunedFolder:
-    """What a tuned folder holds.
+    """Contents of a tuned folder.
 
     Attributes:
         device: the GPU's key in the catalogue.
@@ -166,7 +166,7 @@ class TunedFolder:
 
 @dataclass(frozen=True)
 class AppliedChoice:
-    """What became of tuned entries at one kind of launch in this process.
+    """Fate of tuned entries at one kind of launch in this process.
 
     Attributes:
         kernel: the kernel's name.

@@ -47,16 +47,18 @@ from solkit.errors import SolkitError, UnknownDeviceError
 from solkit.processes.startup import is_off, shim_environment
 
 __all__ = [
-    *(
-        "VARIABLE",
-        "applied",
-        "apply",
-        "apply_from_environment",
-        "empty_folder",
-        "environment_for",
-        "gpu_and_triton",
-    ),
-    *("entries_for", "obstacle", "summary", "withdraw", "withdraw_choice"),
+    "VARIABLE",
+    "applied",
+    "apply",
+    "apply_from_environment",
+    "empty_folder",
+    "entries_for",
+    "environment_for",
+    "gpu_and_triton",
+    "obstacle",
+    "summary",
+    "withdraw",
+    "withdraw_choice",
 ]
 
 VARIABLE = "SOLKIT_APPLY"

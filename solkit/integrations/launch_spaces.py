@@ -1,4 +1,4 @@
-"""What may vary of a launch, and what its host code answers for each choice."""
+"""The space of a launch, and what its host code answers for each choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which launches of one kernel are worth timing, in a live process without a kernel file.
+"""Choice of a kernel's launches that are worth timing, in a live process without a kernel file.
 
 There is no reference at hand, so the problem is the kernel's own work: the least traffic and the
 fewest operations that any of its lowered launches asks for.

@@ -37,7 +37,7 @@ _ALL_LIMIT_S = 24 * 3600.0
 
 @dataclass(frozen=True)
 class Precompiled:
-    """What was compiled.
+    """Kernels that were compiled.
 
     Attributes:
         cache: the folder, as ``TRITON_CACHE_DIR`` takes it.

@@ -165,7 +165,7 @@ class ProblemFolderKernel(LoadedKernel):
 
     @functools.cached_property
     def _has_twins(self) -> bool:
-        """Whether two workloads have the same sizes."""
+        """True if two workloads have the same sizes."""
         sizes = [tuple(sorted(record.axes.items())) for record in self._files.workloads]
         return len(set(sizes)) < len(sizes)
 

@@ -74,7 +74,7 @@ class Request:
 
 
 class Trouble(str, enum.Enum):
-    """Why an attempt gave no text."""
+    """Reason why an attempt gave no text."""
 
     RATE_LIMIT = "rate_limit"
     SERVER = "server"

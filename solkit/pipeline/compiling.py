@@ -72,7 +72,7 @@ def first_parent(
 def choose_configurations(
     choices: Sequence[Sequence[Mapping[str, int]]],
     params: Mapping[str, Value],
-    of: tuple[str, str, Shape],
+    kernel_file: tuple[str, str, Shape],
     analyser: Analyser,
 ) -> dict[str, Value]:
     """Choose the configurations that the kernel model finds fastest, of those that Inductor times.
@@ -80,12 +80,12 @@ def choose_configurations(
     Args:
         choices: of each kernel.
         params: the file's defaults.
-        of: the file, its reference and the shape.
+        kernel_file: its path, its reference and the shape.
         analyser: for the device.
     """
     from solkit.surrogate.ranking import RankSettings, Request, rank
 
-    path, reference, shape = of
+    path, reference, shape = kernel_file
     points = [{**params, **choice} for kernel in choices for choice in kernel]
     if not points:
         return {}

@@ -26,7 +26,7 @@ _GIT_S = 120.0
 
 @dataclass(frozen=True)
 class DiffAxes:
-    """What the two sides of a diff may differ in. One of the first three has two values, or more.
+    """Axes in which two sides of a diff may differ. One of the first three has two values or more.
 
     Attributes:
         triton: versions, folders or interpreters, as in `solkit.adapters.compilers.find_compiler`;

@@ -1,4 +1,4 @@
-"""What a compiler, a card, a revision or a parameter changes about kernels, without a GPU.
+"""Changes of kernels by a compiler, a card, a revision or a parameter, without a GPU.
 
 ::
 

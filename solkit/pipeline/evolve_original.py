@@ -103,8 +103,10 @@ class Original:
         """Return what `torch.compile` would run, in the private folder of the search."""
         parent = first_parent(path, prepared.device, shape)
         original = Original.read(prepared, prepared.path(parent.text), path, shape, how)
-        of = original.path, path, original.shape
-        params = choose_configurations(parent.choices, original.params, of, prepared.analyser)
+        kernel_file = original.path, path, original.shape
+        params = choose_configurations(
+            parent.choices, original.params, kernel_file, prepared.analyser
+        )
         note = (
             f"{path} holds no kernel: the search starts from what torch.compile would run, written "
             "as a kernel file (`solkit inductor`). It fits this shape alone."

@@ -136,7 +136,7 @@ class KernelEvaluator:
 
     @property
     def overlaps(self) -> bool:
-        """Whether `begin` returns before the work is done: a replay is the same each time."""
+        """True if `begin` returns before the work is done: a replay is the same each time."""
         return not isinstance(self.bench, RecordedBench)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
@@ -328,21 +328,21 @@ class KernelEvaluator:
                     refused[variant.id] = str(error)
         if not points:
             return Ranking([], refused)
-        of = {self.path(variant): variant.id for variant in variants}
-        reference = None if of.keys() == {self.original.problem} else self.original.problem
+        id_by_path = {self.path(variant): variant.id for variant in variants}
+        reference = None if id_by_path.keys() == {self.original.problem} else self.original.problem
         patience_s = _RANK_S if self.overlaps else None
         settings = RankSettings(self._rank_depth, explained=0, patience_s=patience_s)
-        in_use = self.original.variant.id in of.values()
+        in_use = self.original.variant.id in id_by_path.values()
         arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
         request = Request(*arguments)
         try:
             with span("ranking"):
                 (plan,) = rank(request, self.prepared.analyser, self.surrogate)
         except InputError as error:
-            return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
+            return Ranking([], {**refused, **{id_by_path[path]: str(error) for path in points}})
         candidates = [
             Point.of(
-                of[ranked.configuration.path],
+                id_by_path[ranked.configuration.path],
                 self.original.of(ranked.configuration.path, ranked.configuration.params, "search"),
                 ranked.forecast,
                 otherwise_ms,
@@ -354,7 +354,7 @@ class KernelEvaluator:
 
     @property
     def _rank_depth(self) -> Depth:
-        """How deeply candidates are analysed before the first of them is measured.
+        """The depth of analysis of candidates before the first of them is measured.
 
         What promises most is compiled ahead of measuring, and forecast once more: the GPU need not
         wait until all of a round are.
@@ -378,7 +378,7 @@ class KernelEvaluator:
 
     @property
     def _sample(self) -> tuple[Mapping[str, Value], int, int]:
-        """How a variant's space is sampled: see `Analyser.points`."""
+        """The sampling of a variant's space: see `Analyser.points`."""
         return self.original.shape, _MOST_POINTS, self.how.seed
 
     def _params_to_rank(self, variant: Variant, file: KernelFile) -> list[Mapping[str, Value]]:
@@ -582,7 +582,7 @@ class KernelEvaluator:
 
     @property
     def uninterpretable(self) -> str:
-        """Why the interpreter cannot try any variant; empty if it can."""
+        """The reason why the interpreter cannot try any variant; empty if it can."""
         if self.original.compiled is None:
             return ""
         prospect = self.prospect_of(self.original.configuration)

@@ -1,4 +1,4 @@
-"""What a candidate launches, as a key: candidates of one key take the same time."""
+"""Keys of candidates' launches: candidates of one key take the same time."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def forecast_own(
             problem_id = row.entry.text_of("problem_id")
             key = problem_id, row.entry.device.key, row.entry.problem.sol_ms
             groups[key].append(place)  # as a table is ordered
-    places = [place for those in groups.values() for place in those]
+    places = [place for members in groups.values() for place in members]
     entries = [entry for place in places if (entry := rows[place].entry) is not None]
     if not entries:
         return None, Forecasts.from_times(np.empty(0)), []

@@ -1,4 +1,4 @@
-"""Which candidates deserve GPU time: ranked without a GPU, before anything is measured."""
+"""Ranking of candidates, without a GPU, before anything is measured."""
 
 from __future__ import annotations
 

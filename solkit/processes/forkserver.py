@@ -365,7 +365,7 @@ def close_servers() -> None:
 
 
 def _forget_servers() -> None:
-    """In a fork of the caller: else the servers would not see the caller end."""
+    """Forget servers in a fork of the caller: else they would not see the caller end."""
     for server in list(_servers):
         server.forget()
 
@@ -549,7 +549,7 @@ class _Server:
     def _become_job(
         self, frame: Frame, lifeline: socket.socket, scratch: str, server: int
     ) -> NoReturn:
-        """In the fork: drop the server's resources and run the request."""
+        """Drop the server's resources, in the fork, and run the request."""
         ended = 1
         try:
             signal.set_wakeup_fd(-1)

@@ -222,7 +222,7 @@ class _Records(pickle.Unpickler):
 
 
 def _answer(function: str, args: tuple[Any, ...], descriptor: int) -> None:
-    """In the job's process: run the function and send its result, pickled."""
+    """Run the function, in the job's process, and send its result, pickled."""
     module, _, name = function.partition(":")
     try:
         answer = True, getattr(importlib.import_module(module), name)(*args)

@@ -75,7 +75,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Identity:
-    """What must be alike for a process to be of use to another: digests by name.
+    """Digests, by name, that must be alike for a process to be of use to another.
 
     Attributes:
         versions: of Python, the libraries and SolKit's sources.

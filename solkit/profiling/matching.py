@@ -1,4 +1,4 @@
-"""Which op each kernel belongs to.
+"""Assignment of kernels to the ops that launched them.
 
 A kernel has the id of the call that launched it (``correlation``). That call, or the kernel itself,
 has the id of the innermost op that was open then (``External id``). In older traces ids are missing

@@ -67,7 +67,7 @@ _NO_OP = "this torch has no such op, or one with other arguments"
 
 
 class UnknownOpError(Exception):
-    """Why an op cannot be replayed."""
+    """Reason why an op cannot be replayed."""
 
 
 def _replay_signature(signature: Signature, kernels: Sequence[str]) -> Replayed:

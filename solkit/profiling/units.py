@@ -1,4 +1,4 @@
-"""Which calls of ops are costed: the innermost possible ones, with all the kernels beneath them.
+"""Calls of ops that are costed: the innermost possible ones, with all the kernels beneath them.
 
 An op's kernels are one unit, since only the work of the whole op is known. If the innermost op
 cannot be replayed, the op around it is tried, and then includes all that ran beneath it.

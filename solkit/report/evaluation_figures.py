@@ -76,11 +76,11 @@ def truth_figure(table: Table, forecasts: Forecasts, title: str) -> Figure:
     rows = np.random.default_rng(0).permutation(len(table))[:_MOST_DOTS]
     figure, axes = _make_axes(5.2, 5.0, title)
     doubted = forecasts.abstains[rows].astype(bool)
-    for those, colour, label in (
+    for is_drawn, colour, label in (
         (~doubted, LIGHT["sol"], "trusted"),
         (doubted, LIGHT["loss"], "abstains"),
     ):
-        at = rows[those]
+        at = rows[is_drawn]
         if len(at):
             axes.scatter(
                 table.time_ms[at], forecasts.time_ms[at], 4, colour, alpha=0.4, label=label

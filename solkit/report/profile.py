@@ -199,8 +199,8 @@ def _unbounded(profile: Profile, complete: bool) -> Table:
 
 def _unbounded_text(kernel: ProfiledKernel, complete: bool) -> Text:
     text = Text(_short(kernel.name, complete), style="bold")
-    of = f" of {kernel.op.removeprefix('aten::')}" if kernel.op else ""
-    return text.append(f"{of}: {kernel.reason}", style="not bold")
+    op_words = f" of {kernel.op.removeprefix('aten::')}" if kernel.op else ""
+    return text.append(f"{op_words}: {kernel.reason}", style="not bold")
 
 
 def _short(name: str, complete: bool) -> str:

@@ -31,8 +31,12 @@ from solkit.report.widgets import (
 )
 
 __all__ = [
-    *("advice_words", "disagreements", "expected_words"),
-    *("problem_rows", "short_section", "summary_lines"),
+    "advice_words",
+    "disagreements",
+    "expected_words",
+    "problem_rows",
+    "short_section",
+    "summary_lines",
 ]
 
 _LAUNCHES = 3

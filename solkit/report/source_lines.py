@@ -276,5 +276,7 @@ def line_number(place: str, path: str) -> int | None:
     """Return the line's number if ``file:line`` lies in this file, by any part of its path."""
     file, _, number = place.rpartition(":")
     one, other = (PurePath(name).parts[::-1] for name in (file, path))
-    same = bool(one) and all(mine == its for mine, its in zip(one, other) if its != "..")
+    same = bool(one) and all(
+        part == other_part for part, other_part in zip(one, other) if other_part != ".."
+    )
     return int(number) if same and number.isdigit() else None

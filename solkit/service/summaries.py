@@ -226,7 +226,7 @@ def _search_lines(view: SearchView, result: Json) -> Iterator[str]:
 
 
 def _profile_lines(result: Json) -> Iterator[str]:
-    span, busy, saving = (_format_time(result[f"{of}_ms"]) for of in ("span", "busy", "saving"))
+    span, busy, saving = (_format_time(result[f"{name}_ms"]) for name in ("span", "busy", "saving"))
     times = _format_number(result["speedup"])
     yield (
         f"{result['steps']} steps on {result['device']['name']} take {span}; its kernels run for "

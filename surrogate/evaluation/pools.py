@@ -57,9 +57,9 @@ def draw_pools(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[
     names = np.array([" ".join(parts) for parts in zip(*columns, strict=True)])
     order = np.argsort(names, kind="stable")
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
-    for those in np.split(rows[order], starts[1:]):
-        group = " ".join(str(table.about[name][those[0]]) for name in KINDS[kind])
-        for drawn in _draw_from_group(those, group, seed):
+    for members in np.split(rows[order], starts[1:]):
+        group = " ".join(str(table.about[name][members[0]]) for name in KINDS[kind])
+        for drawn in _draw_from_group(members, group, seed):
             times_ms = table.time_ms[drawn]
             if np.quantile(times_ms, 0.75) > _SPREAD * np.min(times_ms):
                 yield Pool(group, drawn)

@@ -165,8 +165,8 @@ def judge_kernel_pairs(table: Table, pools: Iterable[Pool], score: Array) -> dic
         ratio = times[slow] / times[fast]
         right = (np.sign(scores[slow] - scores[fast]) + 1) / 2
         for name, (low, high) in APART.items():
-            if len(those := right[(ratio > low) & (ratio <= high)]):
-                rights[name][pool.group].append(float(those.mean()))
+            if len(kept := right[(ratio > low) & (ratio <= high)]):
+                rights[name][pool.group].append(float(kept.mean()))
     return {
         name: Pairs(_mean_of_means(list(groups.values())), len(groups))
         for name, groups in rights.items()

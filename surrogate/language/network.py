@@ -299,12 +299,12 @@ class _Attention(nn.Module):
         self.ask, self.tell = nn.Linear(width, width), nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, tokens: Tensor, of: Tensor, present: Tensor | None) -> Tensor:
+    def forward(self, tokens: Tensor, source: Tensor, present: Tensor | None) -> Tensor:
         rows, number, width = tokens.shape
         ask = self.ask(self.norm(tokens)).view(rows, number, self.heads, -1).transpose(1, 2)
-        keys, values = self.tell(self.norm_of(of)).chunk(2, -1)
-        keys = keys.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
-        values = values.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
+        keys, values = self.tell(self.norm_of(source)).chunk(2, -1)
+        keys = keys.view(rows, source.shape[1], self.heads, -1).transpose(1, 2)
+        values = values.view(rows, source.shape[1], self.heads, -1).transpose(1, 2)
         mask = None if present is None else present[:, None, None, :]
         attended = F.scaled_dot_product_attention(
             ask, keys, values, attn_mask=mask, dropout_p=self.dropout if self.training else 0.0

@@ -143,8 +143,8 @@ def compiled_facts(table: Table, compiled: Table) -> Array:
     """Return the compiled depth's facts of a table's rows, (rows, `FACTS`); NaN where none."""
     names = ("kernel_id", "problem_id", "params", "device", "triton_version")
 
-    def configuration_keys(of: Table) -> list[tuple[str, ...]]:
-        return list(zip(*(of.about[name].astype(str).tolist() for name in names), strict=True))
+    def configuration_keys(source: Table) -> list[tuple[str, ...]]:
+        return list(zip(*(source.about[name].astype(str).tolist() for name in names), strict=True))
 
     place = {key: at for at, key in enumerate(configuration_keys(compiled))}
     rows = np.array([place.get(key, -1) for key in configuration_keys(table)], int)
@@ -351,9 +351,9 @@ class _Learner:
         rates = {True: self.how.rate * self.how.backbone_rate, False: self.how.rate}
         optimizer = torch.optim.AdamW(
             [
-                {"params": those, "lr": rates[reads]}
+                {"params": chosen, "lr": rates[reads]}
                 for reads in (True, False)
-                if (those := [part for part in parts if (id(part) in backbone) is reads])
+                if (chosen := [part for part in parts if (id(part) in backbone) is reads])
             ],
             weight_decay=self.how.decay,
             fused=self.device.type == "cuda",

@@ -73,8 +73,8 @@ def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, d
             subprocess.run([other], check=False)
         except FileNotFoundError as error:
             lacking = error.errno, error.filename
-        asked = subprocess.run(other, shell=True, capture_output=True, text=True, check=False)
-        return run.stdout, by_shell, lacking, asked.returncode, asked.stderr
+        result = subprocess.run(other, shell=True, capture_output=True, text=True, check=False)
+        return run.stdout, by_shell, lacking, result.returncode, result.stderr
 
     line, by_shell, missing, code, errors = in_child(answers, device=device)
     name = devices.find(device).name
@@ -570,7 +570,7 @@ def test_memory_may_be_pinned(in_child):
 
 
 def test_a_compiled_class_stays_a_class(in_child):
-    def made():
+    def compiled_class():
         @torch.compile
         class Doubled(torch.autograd.Function):
             @staticmethod
@@ -579,7 +579,7 @@ def test_a_compiled_class_stays_a_class(in_child):
 
         return isinstance(Doubled, type), tuple(Doubled.apply(cuda(3)).shape)
 
-    assert in_child(made) == (True, (3,))
+    assert in_child(compiled_class) == (True, (3,))
 
 
 def test_objects_of_a_compiled_class_are_called(in_child):

@@ -72,17 +72,17 @@ def normed(shape: tuple[int, ...], dtype: torch.dtype, training: bool, device: s
 @pytest.mark.parametrize("shape", [(4, 6), (4, 6, 5), (2, 6, 3, 5)])
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_makes_what_eager_makes(in_child, shape, training):
-    got = in_child(lambda: told(normed(shape, torch.float32, training, "cuda")))
-    expected = told(normed(shape, torch.float32, training, "cpu"))
+    got = in_child(lambda: forms_of(normed(shape, torch.float32, training, "cuda")))
+    expected = forms_of(normed(shape, torch.float32, training, "cpu"))
     assert got[: 3 if training else 1] == expected[: 3 if training else 1]
 
 
 def test_batch_norm_of_half_precision_has_its_statistics_in_fp32(in_child):
-    got = in_child(lambda: told(normed((4, 6), torch.bfloat16, True, "cuda")))
+    got = in_child(lambda: forms_of(normed((4, 6), torch.bfloat16, True, "cuda")))
     assert [dtype for *_, dtype in got] == [torch.bfloat16, torch.float32, torch.float32]
 
 
-def told(results: Any) -> list[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]]:
+def forms_of(results: Any) -> list[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]]:
     return [(tuple(t.shape), t.stride(), t.dtype) for t in results]
 
 

@@ -208,10 +208,10 @@ def test_no_row_chooses_twice_along_any_dimension(in_child):
 def test_a_number_names_a_gpu_wherever_torch_takes_a_device(in_child):
     def places():
         x = torch.zeros(2)
-        made = [torch.empty(2, device=0), torch.arange(3, device=torch.cuda.current_device())]
+        created = [torch.empty(2, device=0), torch.arange(3, device=torch.cuda.current_device())]
         moved = [x.cuda(0), x.to(0), x.to(device=0), torch.nn.Linear(2, 2).cuda(0).weight]
         inductors = torch._C._dynamo.guards._empty_strided_cuda((2, 3), (1, 2), torch.float16)
-        return [str(t.device) for t in (*made, *moved, inductors)], inductors.stride()
+        return [str(t.device) for t in (*created, *moved, inductors)], inductors.stride()
 
     assert in_child(places) == (["cuda:0"] * 7, (1, 2))
 

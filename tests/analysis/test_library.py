@@ -50,7 +50,7 @@ def analysed(in_child):
     return run
 
 
-def told(analysis):
+def names_and_counts(analysis):
     return [(kernel.launch.name, kernel.launch.count) for kernel in analysis.kernels]
 
 
@@ -63,7 +63,7 @@ SQUARE = 2 * N * N  # bytes, in bf16
 
 def test_a_product_before_a_kernel(analysed):
     analysis = analysed(lambda x, w: double(x @ w))
-    assert told(analysis) == [("aten.mm", 1), ("double_kernel", 1)]
+    assert names_and_counts(analysis) == [("aten.mm", 1), ("double_kernel", 1)]
     product = analysis.kernels[0]
     assert product.launch.library
     assert product.launch.line.startswith("test_library.py:")
@@ -78,11 +78,11 @@ def test_a_product_before_a_kernel(analysed):
 
 def test_clones_around_a_kernel(analysed):
     analysis = analysed(lambda x, _: double(x.clone().clone()).clone())
-    assert told(analysis) == [
+    assert names_and_counts(analysis) == [
         ("aten.clone", 2),  # on one line
         ("double_kernel", 1),
         ("aten.clone", 1),
-    ] or told(analysis) == [("aten.clone", 3), ("double_kernel", 1)]
+    ] or names_and_counts(analysis) == [("aten.clone", 3), ("double_kernel", 1)]
     clone = analysis.kernels[0]
     assert moved(clone) == (SQUARE, SQUARE)
     (dram,) = (term for term in clone.model.terms if term.name == "dram")
@@ -96,7 +96,7 @@ def test_calls_are_counted(analysed):
             double(x)
         return x
 
-    assert told(analysed(run)) == [("aten.relu", 32), ("double_kernel", 32)]
+    assert names_and_counts(analysed(run)) == [("aten.relu", 32), ("double_kernel", 32)]
 
 
 CASES = {  # by name: a function, and the bytes that its operator reads and writes
@@ -170,7 +170,7 @@ def test_views_and_empty_tensors_launch_nothing(analysed):
         torch.empty(N, N, device=x.device)
         return double(x.view(-1, 1).expand(-1, 1).t()[0].detach())
 
-    assert told(analysed(run)) == [("double_kernel", 1)]
+    assert names_and_counts(analysed(run)) == [("double_kernel", 1)]
 
 
 def test_what_happens_on_the_host_is_not_counted(analysed):
@@ -178,7 +178,7 @@ def test_what_happens_on_the_host_is_not_counted(analysed):
         torch.arange(1 << 20).sum()
         return double(x)
 
-    assert told(analysed(run)) == [("double_kernel", 1)]
+    assert names_and_counts(analysed(run)) == [("double_kernel", 1)]
 
 
 @pytest.mark.parametrize(("allowed", "pipe"), [("highest", "fp32"), ("high", "tensor.tf32")])
@@ -196,7 +196,7 @@ def test_layers_of_a_model(analysed):
         net = torch.nn.Linear(N, N, device="cuda", dtype=torch.bfloat16)
         return double(torch.nn.functional.gelu(net(x)))
 
-    names = [name for name, _ in told(analysed(run))]
+    names = [name for name, _ in names_and_counts(analysed(run))]
     assert names[-3:] == ["aten.addmm", "aten.gelu", "double_kernel"]
 
 
@@ -219,7 +219,7 @@ def test_custom_ops_show_the_operators_inside(in_child):
         x = torch.randn(N, device="cuda")
         return analyse(Workload((x,), {}, None, lambda t: padded(t)), H100, {}, 1)
 
-    assert told(in_child(child)) == [("aten.cat", 1), ("double_kernel", 1)]
+    assert names_and_counts(in_child(child)) == [("aten.cat", 1), ("double_kernel", 1)]
 
 
 def test_an_operator_without_a_model_counts_its_bytes_and_says_so(in_child):
@@ -232,7 +232,7 @@ def test_an_operator_without_a_model_counts_its_bytes_and_says_so(in_child):
         return analyse(Workload((x,), {}, None, lambda t: run(t)), H100, {}, 1)
 
     result = in_child(child)
-    assert told(result) == [("solkit_unknown.twist", 1)]
+    assert names_and_counts(result) == [("solkit_unknown.twist", 1)]
     assert moved(result.kernels[0]) == (4 * N, 4 * N)
     assert any("twist: its operations are not modelled" in note for note in result.notes)
 
@@ -250,5 +250,5 @@ def test_what_a_thread_does_is_not_taken_for_nothing(in_child):
 
     result = in_child(child)
     assert (result.status, result.is_whole) == (AnalysisStatus.PARTIAL, False)
-    assert told(result)[-1] == ("double_kernel", 1)
+    assert names_and_counts(result)[-1] == ("double_kernel", 1)
     assert any("starts a thread: what it launches is not seen" in note for note in result.notes)

@@ -19,20 +19,20 @@ ONE, TWO, THREE = (Source(f"{name}.py", None, ()) for name in ("one", "two", "th
 class Worker:
     """Is ready after its first answer, which takes long; ``hang`` takes longer."""
 
-    made: list[Worker]
+    created: list[Worker]
 
     def __init__(self, source, *_):
         self.source, self.tasks = source, ()
         self.begun_s, self.answered, self.ended = time.monotonic(), False, False
-        self.is_ending, self.asked = False, []
-        self.made.append(self)
+        self.is_ending, self.requests = False, []
+        self.created.append(self)
 
     def is_fit_for(self, source):
         assert not self.ended
         return source == self.source
 
     def ask(self, requests, options):
-        self.asked.append((len(requests), options["jobs"]))
+        self.requests.append((len(requests), options["jobs"]))
         if not self.answered:
             time.sleep(READY_S)
         time.sleep(
@@ -52,7 +52,7 @@ class Worker:
 @pytest.fixture
 def opened(monkeypatch):
     """Opens a pool; closing it ends every worker."""
-    monkeypatch.setattr(Worker, "made", [], raising=False)
+    monkeypatch.setattr(Worker, "created", [], raising=False)
     monkeypatch.setattr(pools, "_Worker", Worker)
     monkeypatch.setattr(pools, "_LOOK_S", 0.05)
     every = []
@@ -64,24 +64,24 @@ def opened(monkeypatch):
     yield opened
     for item in every:
         item.close()
-    assert all(worker.ended for worker in Worker.made)
+    assert all(worker.ended for worker in Worker.created)
 
 
 def ask(pool, source, method="lower", together=1, goes_first=False):
     future = PendingAnswer()
 
-    def told(result):
+    def value_of(result):
         if isinstance(result, SolkitError):
             raise result
         return result.value
 
     request = Request(method, (), 9.0, together, goes_first=goes_first)
-    pool.submit(source, request, future, told)
+    pool.submit(source, request, future, value_of)
     return future
 
 
 def sources():
-    return sorted(item.source.path for item in Worker.made)
+    return sorted(item.source.path for item in Worker.created)
 
 
 def test_idle_workers_are_kept_for_their_files(opened):
@@ -97,7 +97,7 @@ def test_of_the_file_that_most_are_kept_for_one_goes(opened):
     assert [item.result() for item in both] == ["one.py"] * 2
     assert ask(pool, TWO).result() == "two.py"
     time.sleep(0.05)
-    assert [(item.source, item.ended) for item in Worker.made].count((ONE, True)) == 1
+    assert [(item.source, item.ended) for item in Worker.created].count((ONE, True)) == 1
     for source in (ONE, TWO):
         ask(pool, source).result()
     assert sources() == ["one.py", "one.py", "two.py"]
@@ -163,7 +163,7 @@ def test_cores_that_no_further_worker_needs_are_spare(opened):
         item.result()
     assert sources() == ["one.py"]
     # four at a time, though there are as many threads, with all cores
-    assert Worker.made[0].asked[3:] == [(4, 8), (4, 8)]
+    assert Worker.created[0].requests[3:] == [(4, 8), (4, 8)]
 
 
 def test_a_long_first_answer_does_not_keep_others_waiting_for_long(opened, monkeypatch):

@@ -7,6 +7,6 @@ from solkit.core import KernelFile
 from solkit.roofline import devices
 
 
-def each(paths: list[str]) -> list[KernelFile]:
+def describe_files(paths: list[str]) -> list[KernelFile]:
     """The problem and the candidate of each file: as `solkit.load`, but all in one process."""
     return [describe(path, None, devices.find("h100-sxm")) for path in paths]

@@ -28,7 +28,7 @@ class Session:
     """Compares by a simulated GPU: noise, and a gain of whoever is called second in a turn."""
 
     noise, second, shift, fails = 0.003, 0.0, 0.0, ()
-    asked: list = []  # noqa: RUF012
+    requests: list = []  # noqa: RUF012
 
     def __enter__(self):
         return self
@@ -41,10 +41,10 @@ class Session:
         assert base == candidate
         assert 2 * settings.time_limit_s > repeats * settings.turns_s
         name = base.path.rsplit("/", 1)[1]
-        Session.asked.append((name, dict(shape), repeats))
+        Session.requests.append((name, dict(shape), repeats))
         if name in self.fails:
             return JudgedTurns((), ("base: wrong",))
-        generator = random.Random(len(Session.asked))
+        generator = random.Random(len(Session.requests))
         turns = tuple(self._turns(generator, USUAL_MS[name]) for _ in range(repeats))
         protocol = solkit.core.Protocol("cupti", "cold", "read", 10, 40, 60.0, 0)
         return JudgedTurns(turns, (), protocol)
@@ -93,7 +93,7 @@ def bench(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(aa, "Session", Session)
     monkeypatch.setattr(aa, "by_peers", peers((0.02, 0.01)))
     monkeypatch.setattr(aa, "KERNELS", KERNELS)
-    monkeypatch.setattr(Session, "asked", [])
+    monkeypatch.setattr(Session, "requests", [])
     out = tmp_path / "aa.json"
 
     def bench(*options):
@@ -110,7 +110,7 @@ def test_a_run_that_reaches_every_target(bench, capsys):
     assert "MISSED" not in text
     own = [row for row in document["rows"] if row["method"] == "solkit"]
     assert len(own) == 20
-    assert Session.asked == [(k.path.rsplit("/", 1)[1], k.shape, 5) for k in KERNELS] * 2
+    assert Session.requests == [(k.path.rsplit("/", 1)[1], k.shape, 5) for k in KERNELS] * 2
     assert {(row["round"], row["number"]) for row in own} == {
         (r, n) for r in (0, 1) for n in range(5)
     }

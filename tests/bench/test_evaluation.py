@@ -19,7 +19,7 @@ def figures(spearman, error, pairs):
     }
 
 
-def told(split, **values):
+def saved_evaluation(split, **values):
     return {
         "depth": "compiled",
         "splits": {split: figures(**values)},
@@ -29,7 +29,7 @@ def told(split, **values):
 
 def test_targets_are_held_against_figures(tmp_path, capsys):
     path = tmp_path / "kinds.json"
-    path.write_text(json.dumps(told("kinds", spearman=0.92, error=0.25, pairs=0.94)))
+    path.write_text(json.dumps(saved_evaluation("kinds", spearman=0.92, error=0.25, pairs=0.94)))
     evaluation.main([str(path)])
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "kinds, compiled: 1,234 configurations"
@@ -42,7 +42,7 @@ def test_targets_are_held_against_figures(tmp_path, capsys):
 
 def test_splits_of_several_files_are_joined(tmp_path):
     for split in ("kinds", "families"):
-        result = told(split, spearman=0.9, error=0.2, pairs=0.9)
+        result = saved_evaluation(split, spearman=0.9, error=0.2, pairs=0.9)
         (tmp_path / f"{split}.json").write_text(json.dumps(result))
     result = evaluation.joined([str(tmp_path / f"{split}.json") for split in ("kinds", "families")])
     assert set(result["compiled"]["splits"]) == {"kinds", "families"}

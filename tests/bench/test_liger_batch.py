@@ -38,7 +38,8 @@ def described():
     """Each kernel by its file, read in one process: to import Liger takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
-        return dict(zip(FILES, jobs.call("described:each", [str(file) for file in FILES])))
+        files = jobs.call("described:describe_files", [str(file) for file in FILES])
+        return dict(zip(FILES, files))
 
 
 @pytest.mark.slow

@@ -39,12 +39,12 @@ def counted(name="scatter_kernel", grid=(8, 1, 1), **figures):
     return Counters(name, grid, **{**usual, **figures})
 
 
-def told(*launches, error=None):
+def report_of(*launches, error=None):
     return json.loads(json.dumps({"error": error, "launches": [asdict(c) for c in launches]}))
 
 
 def row(*launches, kernels=None):
-    return bench.row(JOB, kernels or (kernel(),), told(*launches))
+    return bench.row(JOB, kernels or (kernel(),), report_of(*launches))
 
 
 def test_there_are_enough_jobs_and_each_is_found():
@@ -99,8 +99,8 @@ def test_launches_of_one_job_are_summed():
 
 def test_rows_that_could_not_be_judged_say_why():
     rows = [
-        bench.row(JOB, "out of registers", told(counted())),
-        bench.row(JOB, (kernel(),), told(error="RuntimeError: no such thing")),
+        bench.row(JOB, "out of registers", report_of(counted())),
+        bench.row(JOB, (kernel(),), report_of(error="RuntimeError: no such thing")),
         bench.row(JOB, (kernel(),), None),
         row(counted("another")),
     ]
@@ -217,7 +217,7 @@ def test_a_job_that_fails_is_reported(monkeypatch, tmp_path, message, ran):
 def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):
     recorded = {
         "device": "h100-sxm", "versions": {"ncu": "2025.3"},
-        "jobs": {JOB.label: told(counted())},
+        "jobs": {JOB.label: report_of(counted())},
     }  # fmt: skip
     path = tmp_path / "sectors.json"
     path.write_text(json.dumps(recorded))

@@ -16,7 +16,7 @@ WORSE = Change("registers", "f", "", 50, 60, True, 1.2, "registers per thread 50
 SIDES = Side("Triton 1.0", "h100-sxm", "1.0"), Side("Triton 2.0", "h100-sxm", "2.0")
 
 
-def found(failed=(), changes=(WORSE,)):
+def diff_of(failed=(), changes=(WORSE,)):
     row = CandidateDiff("k.py", "k.py", {}, {}, Standing(1.0), Standing(1.0), changes)
     return Diff(*SIDES, (row,), dict(failed))
 
@@ -24,7 +24,7 @@ def found(failed=(), changes=(WORSE,)):
 @pytest.fixture
 def diff_calls(monkeypatch, tmp_path):
     """Arguments of the last call; its answer can be set."""
-    calls = {"answer": [found()]}
+    calls = {"answer": [diff_of()]}
 
     def answer(*arguments):
         calls["arguments"] = arguments
@@ -59,10 +59,10 @@ def test_a_folder_stands_for_its_kernel_files(diff_calls):
 @pytest.mark.parametrize(
     ("options", "answer", "code"),
     [
-        ([], [found()], 0),
-        (["--threshold", "0.1"], [found()], 5),
-        (["--threshold", "0.3"], [found()], 0),
-        (["--threshold", "0.1"], [found(failed=[("b.py", "no")])], 2),
+        ([], [diff_of()], 0),
+        (["--threshold", "0.1"], [diff_of()], 5),
+        (["--threshold", "0.3"], [diff_of()], 0),
+        (["--threshold", "0.1"], [diff_of(failed=[("b.py", "no")])], 2),
     ],
 )
 def test_exit_codes(diff_calls, options, answer, code):

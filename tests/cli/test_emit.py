@@ -38,14 +38,14 @@ def log(tmp_path):
     return str(log.path)
 
 
-def asked(*words):
+def run_emit(*words):
     return RUN.invoke(app, ["emit", *map(str, words)])
 
 
 def test_a_kernel_of_a_log_becomes_a_file_of_vllm(log, tmp_path):
     out = tmp_path / "configs"
     more = "--map", "N=I", "--set", "block_shape=[128,128]", "--set", "dtype=fp8_w8a8"
-    result = asked(
+    result = run_emit(
         log, "--kernel", "moe.py", "--format", "vllm-moe", "--out", out, *more, "--json", "-"
     )
     assert result.exit_code == 0, result.output
@@ -63,7 +63,7 @@ def test_a_kernel_of_a_log_becomes_a_file_of_vllm(log, tmp_path):
 
 def test_the_files_are_told(log, tmp_path):
     out = tmp_path / "best.json"
-    result = asked(log, "--device", "h100", "--format", "best-config", "--out", out)
+    result = run_emit(log, "--device", "h100", "--format", "best-config", "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"wrote {out}\n"
     assert json.loads(out.read_text())["configs"][0]["params"] == {"BLOCK": 1024}
@@ -82,7 +82,7 @@ def test_the_files_are_told(log, tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_written(log, tmp_path, words, why):
-    result = asked(log, "--out", tmp_path / "out", *words)
+    result = run_emit(log, "--out", tmp_path / "out", *words)
     assert result.exit_code == 2
     assert why in result.stderr
     assert not (tmp_path / "out").exists()

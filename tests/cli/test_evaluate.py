@@ -42,7 +42,7 @@ def rows(monkeypatch):
     monkeypatch.setattr(sys.modules["solkit.cli.data"], "open_store", lambda name: name)
 
 
-def asked(*options):
+def run_evaluate(*options):
     result = RUN.invoke(app, ["evaluate", *options, "--json", "-"])
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
@@ -50,7 +50,9 @@ def asked(*options):
 
 @pytest.mark.slow
 def test_the_json_is_the_contract():
-    result = asked("--split", "problems", "--split", "families", "--members", "1", "--update", "5")
+    result = run_evaluate(
+        "--split", "problems", "--split", "families", "--members", "1", "--update", "5"
+    )
     assert result["schema"] == "solkit.evaluate/1"
     assert list(result["splits"]) == ["problems", "families"]
     assert set(result["baselines"]) == {
@@ -79,7 +81,7 @@ def test_the_json_is_the_contract():
 @pytest.mark.slow
 def test_a_model_is_tried_as_it_is(tmp_path):
     Surrogate.fit(dict.fromkeys(Depth, table(400, seed=1)), CARD, QUICK).save(tmp_path / "m.solkit")
-    result = asked("--model", str(tmp_path / "m.solkit"))
+    result = run_evaluate("--model", str(tmp_path / "m.solkit"))
     assert list(result["splits"]) == ["all"]
     bare = result["baselines"]["kernel_model"]["all"]
     assert result["splits"]["all"]["time_error_median"] < bare["time_error_median"]
@@ -117,7 +119,7 @@ def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
             return type("Told", (), {"mean": log2_target(rows)})
 
     monkeypatch.setattr(RegressorSettings, "train_regressor", lambda *_: Knows())
-    result = asked("--split", "families", "--members", "1", "--no-baselines", "--language")
+    result = run_evaluate("--split", "families", "--members", "1", "--no-baselines", "--language")
     assert list(result["baselines"]) == ["language", "stacked"]
     errors = [
         item["families"]["time_error_median"]
@@ -146,7 +148,7 @@ def test_public_timings_are_forecast_and_nothing_is_trained(tmp_path):
     )
     table = tmp_path / "times.csv"
     table.write_text("problem,device,M,time_us\naddition,h100-sxm,8192,40.06\n")
-    result = asked("--on", str(table), "--problems", str(tmp_path))
+    result = run_evaluate("--on", str(table), "--problems", str(tmp_path))
     assert result["schema"] == "solkit.evaluate/1"
     assert result["splits"] == {}  # no kernel is known that could be forecast
     every, addition = result["on"]["groups"]
@@ -174,7 +176,7 @@ def test_a_kernel_of_a_public_row_is_forecast(tmp_path):
     heading += "x_label,x_value,y_value_50,extra_benchmark_config_str,gpu_name"
     row = f"relu_squared,liger,forward,speed,ms,N,size,4096,0.03,{config},NVIDIA H100 80GB HBM3"
     (tmp_path / "data.csv").write_text(f"{heading}\n{row}\n")
-    result = asked("--on", str(tmp_path / "data.csv"), "--depth", "captured")
+    result = run_evaluate("--on", str(tmp_path / "data.csv"), "--depth", "captured")
     (every, _) = result["on"]["groups"]
     assert every["gap_median"] == pytest.approx(1.5, rel=2e-3)
     assert every["surrogate"]["rows"] == 1

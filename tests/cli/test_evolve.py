@@ -47,7 +47,7 @@ def recording(tmp_path_factory):
     return str(path)
 
 
-def asked(recording, *options):
+def run_evolve(recording, *options):
     shape = ",".join(f"{name}={value}" for name, value in SHAPE.items())
     command = ["--recorded", recording, "--reference", str(FOLDER / "problem.py"), "--shape", shape]
     quick = ["--depth", "captured", "--stop-at", "2"]
@@ -68,7 +68,7 @@ def evolve_run(recording, tmp_path_factory):
         "--json",
         files["found.json"],
     )
-    return asked(recording, *options), files
+    return run_evolve(recording, *options), files
 
 
 def test_the_page_says_what_to_do(evolve_run):
@@ -136,7 +136,7 @@ def test_of_a_reference_alone_what_torch_compile_would_run_is_written(tmp_path):
     ],
 )
 def test_bad_options_are_named(recording, options, message):
-    result = asked(recording, *options)
+    result = run_evolve(recording, *options)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
 

@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def asked(folder, *options):
+def run_rank(folder, *options):
     result = RUN.invoke(
         app,
         ["rank", str(folder / "double.py"), "--device", "h100", *options, *_model(folder)],
@@ -48,7 +48,7 @@ def _model(folder):
 def test_a_page_explains_the_first(folder, tmp_path):
     pytest.importorskip("jinja2")
     page = tmp_path / "plan.html"
-    results = asked(folder, "--depth", "captured", "--html", str(page), "--json", "-")
+    results = run_rank(folder, "--depth", "captured", "--html", str(page), "--json", "-")
     assert results.exit_code == 0, results.output
     (result,) = json.loads(results.stdout)["results"]
     first = result["ranking"][0]
@@ -57,12 +57,12 @@ def test_a_page_explains_the_first(folder, tmp_path):
     assert all(push["words"] in unescape(text) for push in first["explanation"])
     assert not any(push["feature"] in text for push in first["explanation"] if "." in push["words"])
     assert 1 <= sum(bool(item["explanation"]) for item in result["ranking"]) <= 5
-    assert asked(folder, "--html", "-").exit_code == 2
+    assert run_rank(folder, "--html", "-").exit_code == 2
 
 
 @pytest.mark.slow
 def test_the_json_is_the_contract(folder):
-    results = asked(folder, "--depth", "captured", "--top", "4", "--json", "-")
+    results = run_rank(folder, "--depth", "captured", "--top", "4", "--json", "-")
     assert results.exit_code == 0, results.output
     data = json.loads(results.stdout)
     assert data["schema"] == "solkit.rank/1"
@@ -82,7 +82,7 @@ def test_the_json_is_the_contract(folder):
 
 @pytest.mark.slow
 def test_given_candidates_all_reach_the_depth(folder):
-    results = asked(folder, "--params-file", str(folder / "params.jsonl"), "--json", "-")
+    results = run_rank(folder, "--params-file", str(folder / "params.jsonl"), "--json", "-")
     (result,) = json.loads(results.stdout)["results"]
     assert sorted(item["params"]["BLOCK"] for item in result["ranking"]) == [256, 2048]
     assert {item["depth"] for item in result["ranking"]} == {"lowered"}
@@ -90,7 +90,7 @@ def test_given_candidates_all_reach_the_depth(folder):
 
 @pytest.mark.slow
 def test_the_page_names_what_to_measure(folder):
-    result = asked(folder, "--depth", "captured", "--top", "3")
+    result = run_rank(folder, "--depth", "captured", "--top", "3")
     assert result.exit_code == 0, result.output
     assert "32 candidates" in result.stdout
     rows = [line for line in result.stdout.splitlines() if re.match(r" *\d+ ", line)]
@@ -121,7 +121,7 @@ def test_a_file_without_a_space_says_how_to_add_one(folder, tmp_path):
 def test_candidates_that_cannot_be_read(folder, line, message):
     path = folder / "bad.jsonl"
     path.write_text(line + "\n")
-    result = asked(folder, "--params-file", str(path))
+    result = run_rank(folder, "--params-file", str(path))
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 

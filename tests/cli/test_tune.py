@@ -31,13 +31,13 @@ def recording(tmp_path_factory):
     return str(path)
 
 
-def asked(recording, *options):
+def run_tune(recording, *options):
     command = "--recorded", recording, "--gpu-seconds", "5"
     return RUN.invoke(app, ["tune", "softmax/rows", *command, *options])
 
 
 def test_the_page_says_what_to_do(recording):
-    result = asked(recording)
+    result = run_tune(recording)
     assert result.exit_code == 0, result.output
     assert "Use the best:" in result.stdout
     assert "times as fast (95 %:" in result.stdout
@@ -46,8 +46,8 @@ def test_the_page_says_what_to_do(recording):
 
 @pytest.mark.slow
 def test_the_best_parameters_come_as_source_to_paste(recording):
-    page = asked(recording).stdout
-    best = json.loads(asked(recording, "--json", "-").stdout)["best"]["params"]
+    page = run_tune(recording).stdout
+    best = json.loads(run_tune(recording, "--json", "-").stdout)["best"]["params"]
     (call,) = (line.strip() for line in page.splitlines() if "kernel(..., " in line)
     assert eval(call.replace("kernel(..., ", "dict(")) == best
     (decorator,) = (line.strip() for line in page.splitlines() if "@triton.autotune" in line)
@@ -63,13 +63,13 @@ def test_the_versions_are_those_of_the_rows_not_this_machines(tmp_path):
     rows = (replace(row, triton_version="1.2.3", torch_version=None) for row in spaces.recording())
     with OutcomeLog(path) as log:
         log.append(rows)
-    versions = json.loads(asked(str(path), "--json", "-").stdout)["versions"]
+    versions = json.loads(run_tune(str(path), "--json", "-").stdout)["versions"]
     assert (versions["triton"], versions["torch"]) == ("1.2.3", None)
     assert versions["python"] != platform.python_version()
 
 
 def test_json_alone_goes_to_stdout(recording):
-    result = asked(recording, "--json", "-", "--seed", "3")
+    result = run_tune(recording, "--json", "-", "--seed", "3")
     data = json.loads(result.stdout)
     assert data["schema"] == "solkit.tune/1"
     assert data["shape"] == spaces.SHAPE
@@ -78,8 +78,8 @@ def test_json_alone_goes_to_stdout(recording):
 @pytest.mark.slow
 def test_a_log_is_resumed(recording, tmp_path):
     log = tmp_path / "tune.jsonl"
-    first = json.loads(asked(recording, "--log", str(log), "--json", "-").stdout)
-    result = asked(recording, "--resume", str(log), "--json", "-", "--gpu-seconds", "8")
+    first = json.loads(run_tune(recording, "--log", str(log), "--json", "-").stdout)
+    result = run_tune(recording, "--resume", str(log), "--json", "-", "--gpu-seconds", "8")
     second = json.loads(result.stdout)
     assert second["measured"] > first["measured"]
     assert 7.5 <= second["gpu_s"] <= 8.2
@@ -89,7 +89,7 @@ def test_a_log_is_resumed(recording, tmp_path):
 @pytest.mark.slow
 def test_a_plot_is_written(recording, tmp_path):
     pytest.importorskip("plotly")
-    result = asked(recording, "--plot", str(tmp_path / "it.html"))
+    result = run_tune(recording, "--plot", str(tmp_path / "it.html"))
     assert result.exit_code == 0, result.output
     assert "best so far" in (tmp_path / "it.html").read_text()
 
@@ -107,7 +107,7 @@ def test_a_plot_is_written(recording, tmp_path):
     ],
 )
 def test_bad_input_is_named(recording, options, message):
-    result = asked(recording, *options)
+    result = run_tune(recording, *options)
     assert result.exit_code == 2
     assert message in result.stderr
 
@@ -116,14 +116,14 @@ def test_nothing_runs(tmp_path):
     path = tmp_path / "failing.jsonl"
     with OutcomeLog(path) as log:
         log.append([spaces.failed(row) for row in spaces.recording()])
-    result = asked(str(path))
+    result = run_tune(str(path))
     assert result.exit_code == 3
     assert "fails: too much shared memory" in result.stdout
 
 
 def test_the_chosen_parameters_are_written_in_other_forms(recording, tmp_path):
     best, configs = tmp_path / "best.json", tmp_path / "configs.py"
-    result = asked(
+    result = run_tune(
         *(recording, "--json", "-", "--log", str(tmp_path / "log.jsonl")),
         *("--emit", f"best-config:{best}", "--emit", f"triton-autotune:{configs}"),
     )
@@ -137,14 +137,14 @@ def test_the_chosen_parameters_are_written_in_other_forms(recording, tmp_path):
 
 def test_a_form_that_refuses_stops_no_other(recording, tmp_path):
     best = tmp_path / "best.json"
-    result = asked(recording, "--emit", f"vllm-moe:{tmp_path}", "--emit", f"best-config:{best}")
+    result = run_tune(recording, "--emit", f"vllm-moe:{tmp_path}", "--emit", f"best-config:{best}")
     assert result.exit_code == 2
     assert "vllm-moe needs E" in result.stderr
     assert best.exists()
 
 
 def test_an_unknown_form_is_told_before_the_work(recording):
-    result = asked(recording, "--emit", "toml:x")
+    result = run_tune(recording, "--emit", "toml:x")
     assert result.exit_code == 2
     assert result.stdout == ""
     assert "unknown format 'toml'" in result.stderr
@@ -156,22 +156,24 @@ def test_a_database_gets_the_run_and_warms_the_next(recording, tmp_path):
     from solkit.tuner.database import Database
 
     place = str(tmp_path / "db")
-    first = asked(recording, "--database", place, "--log", str(tmp_path / "1.jsonl"), "--json", "-")
+    first = run_tune(
+        recording, "--database", place, "--log", str(tmp_path / "1.jsonl"), "--json", "-"
+    )
     assert first.exit_code == 0, first.output
     result = json.loads(first.stdout)
     (results,) = Database(place).findings()
     assert results.confirmed
     assert dict(results.chosen.params) == result["params"]
     assert results.measured == result["measured"]
-    again = asked(
+    again = run_tune(
         *(recording, "--database", place, "--log", str(tmp_path / "2.jsonl"), "--json", "-"),
         *("--gpu-seconds", "2.5"),
     )
     second = json.loads(again.stdout)
     assert second["params"] == result["params"]
-    cold = json.loads(asked(recording, "--gpu-seconds", "2.5", "--json", "-").stdout)
+    cold = json.loads(run_tune(recording, "--gpu-seconds", "2.5", "--json", "-").stdout)
     assert cold["measured"] == second["measured"] < result["measured"]
     assert cold["best"]["time_ms"] > second["best"]["time_ms"]
     assert len(Database(place).findings()) == 2
-    result = asked(recording, "--database", place, "--gpu-seconds", "0.2", "--json", "-")
+    result = run_tune(recording, "--database", place, "--gpu-seconds", "0.2", "--json", "-")
     assert "the run has no log" in json.loads(result.stdout)["notes"][-1]

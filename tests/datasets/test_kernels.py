@@ -35,12 +35,12 @@ def families(tmp_path):
     return tmp_path / "mine"
 
 
-def told(kernels):
+def labels_of(kernels):
     return [(k.name, k.family, k.kind, k.origin) for k in kernels]
 
 
 def test_a_folder_of_families(families):
-    assert told(select_kernels([str(families)])) == [
+    assert labels_of(select_kernels([str(families)])) == [
         ("gemm/split_k", "gemm", "gemm like", "file"),
         ("softmax/naive", "softmax", "softmax like", "file"),
         ("softmax/online", "softmax", "softmax like", "file"),
@@ -50,13 +50,13 @@ def test_a_folder_of_families(families):
 
 def test_a_family_s_folder_holds_its_files_not_the_problem(families):
     expected = [(f"softmax/{n}", "softmax", "softmax like", "file") for n in ("naive", "online")]
-    assert told(select_kernels([str(families / "softmax")])) == expected
+    assert labels_of(select_kernels([str(families / "softmax")])) == expected
 
 
 def test_a_file_of_a_family_has_the_family_s_problem(families):
     file = families / "softmax" / "online.py"
     (kernel,) = select_kernels([str(file)])
-    assert told([kernel]) == [("softmax/online", "softmax", "softmax like", "file")]
+    assert labels_of([kernel]) == [("softmax/online", "softmax", "softmax like", "file")]
     assert kernel.path == file
     assert (kernel.source.name, kernel.source.text) == ("softmax/online.py", KERNEL)
     problem = (file.parent / "problem.py").read_bytes()
@@ -95,7 +95,7 @@ def test_a_folders_modules_without_a_form_of_kernel_files_are_passed_over(tmp_pa
 def test_lone_files(tmp_path):
     (tmp_path / "scale.py").write_text(FORM + 'KIND = "elementwise"\n')
     (tmp_path / "add.py").write_text(FORM + "KIND: str\n")
-    assert told(select_kernels([str(tmp_path)])) == [
+    assert labels_of(select_kernels([str(tmp_path)])) == [
         ("add", "add", "add", "file"),
         ("scale", "scale", "elementwise", "file"),
     ]
@@ -213,7 +213,7 @@ def test_a_candidate_with_a_reference_of_its_own(tmp_path):
     (tmp_path / "mine.py").write_text(KERNEL)
     (tmp_path / "task.py").write_text("KIND = 'norm'\n")
     kernel = kernel_at_path(tmp_path / "mine.py", "run", tmp_path / "task.py")
-    assert told([kernel]) == [("task/mine", "task", "norm", "file")]
+    assert labels_of([kernel]) == [("task/mine", "task", "norm", "file")]
     own, other = (
         hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
         for name in ("mine.py", "task.py")
@@ -253,7 +253,7 @@ def test_a_problem_folder_is_known_by_its_sources(tmp_path):
     first = kernel_of_file(described(folder, candidate))
     assert {file.text for file in first.files} >= {'{"not": "Python"}', "{}"}
     assert all(hashlib.sha256(f.text.encode()).hexdigest() == f.sha256 for f in first.files)
-    assert told([first]) == [("solution.json", "p", "p", "file")]
+    assert labels_of([first]) == [("solution.json", "p", "p", "file")]
     (folder / "blob.safetensors").write_text("other")
     assert kernel_of_file(described(folder, candidate)) == first
     (folder / "definition.json").write_text("{ }")

@@ -55,7 +55,7 @@ def unsealed(store):
     return path.rename(path.with_name("part.parquet"))
 
 
-def found(store):
+def sequences_of(store):
     return sorted(row.sequence for row in store.rows())
 
 
@@ -107,7 +107,7 @@ def test_rows_that_are_there_are_not_written_again(store):
     assert store.add(numbered(1, 2), [SOURCE]) == Added(1, 1, 1)
     assert store.add(numbered(2, 2, 3), [SOURCE]) == Added(1, 2, 0)
     assert store.add(numbered(0, run="other")) == Added(1, 0, 0)
-    assert found(store) == [0, 0, 1, 2, 3]
+    assert sequences_of(store) == [0, 0, 1, 2, 3]
 
 
 def test_a_row_without_a_run_is_refused(store):
@@ -181,7 +181,7 @@ def test_a_store_made_before_a_column_was_added_is_read(store):
 
 
 def test_an_empty_store_has_columns_and_no_rows(store):
-    assert found(store) == []
+    assert sequences_of(store) == []
     assert configurations(store.scan()).collect().is_empty()
 
 
@@ -299,13 +299,13 @@ def test_a_changed_byte_is_never_answered_from(store, monkeypatch):
             assert len(saved) == damage.readable
             assert all(row in rows for row in saved)
         path.write_bytes(whole)
-    assert found(store) == list(range(12))
+    assert sequences_of(store) == list(range(12))
 
 
 def test_a_part_without_a_seal_is_held_against_its_page_checksums(store):
     store.add(numbered(*range(30)))
     path = unsealed(store)
-    assert found(store) == list(range(30))
+    assert sequences_of(store) == list(range(30))
     data = bytearray(path.read_bytes())
     column = pq.ParquetFile(path).metadata.row_group(0).column(0)
     data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
@@ -393,7 +393,7 @@ def test_what_can_be_read_of_a_damaged_part_is_salvaged(store, tmp_path, monkeyp
         target.merge([store.folder])
     added = target.merge([store.folder], salvage=True)
     assert (added.rows, len(added.faults)) == (20, 1)
-    assert found(target) == [*range(10, 20), *range(30, 40)]
+    assert sequences_of(target) == [*range(10, 20), *range(30, 40)]
 
 
 def test_the_salvage_that_is_named_works_for_sources_too(store, tmp_path, monkeypatch):
@@ -428,10 +428,10 @@ def test_copies_of_a_run_that_went_on_apart_are_told_and_nothing_is_written(stor
     store.merge([tmp_path / "a.jsonl"])
     empty = Store(tmp_path / "empty", create=True)
     for target, inputs in ((store, ["b"]), (empty, ["a", "b"])):
-        before = found(target)
+        before = sequences_of(target)
         with pytest.raises(InputError, match=rf"^2 rows of run {log.run_id}, from sequence 3 on"):
             target.merge([tmp_path / f"{name}.jsonl" for name in inputs])
-        assert found(target) == before
+        assert sequences_of(target) == before
 
 
 def test_a_row_imported_again_may_be_labelled_otherwise(store):
@@ -478,9 +478,9 @@ def test_killed_at_any_step_rows_are_neither_lost_nor_doubled(tmp_path, monkeypa
                 store.add(numbered(1, 2, 3), [SOURCE])
                 break
             except Killed:
-                assert 0 in found(store)
+                assert 0 in sequences_of(store)
         assert store.add(numbered(0, 1, 2, 3), [SOURCE]).known >= 1
-        assert found(store) == [0, 1, 2, 3]
+        assert sequences_of(store) == [0, 1, 2, 3]
         assert store.sources().collect().height == 1
         assert not list(store.folder.rglob(".part-*"))
     assert step == 3 * 4 + 1  # a file of sources and two parts, four steps each
@@ -505,7 +505,7 @@ def test_a_part_that_would_be_too_large_is_cut(store, monkeypatch):
     store.add(noisy)
     assert len(store.parts) > 1
     assert all(path.stat().st_size <= 60_000 for path in store.parts)
-    assert found(store) == list(range(200))
+    assert sequences_of(store) == list(range(200))
 
 
 def _write(folder, barrier, first):
@@ -524,7 +524,7 @@ def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path):
     _write(folder, barrier, 0)
     other.join(120)
     assert other.exitcode == 0
-    assert found(Store(folder)) == [0, 1, 2, 10, 11, 12, 1000, 1001, 1002]
+    assert sequences_of(Store(folder)) == [0, 1, 2, 10, 11, 12, 1000, 1001, 1002]
     assert Store(folder).sources().collect().height == 1
 
 

@@ -16,7 +16,7 @@ from solkit.tuner.ask_tell import AskTell  # noqa: E402
 BLOCKS, WARPS = (16, 32, 64, 128), (1, 2, 4)
 
 
-def asked(files=("k.py",)):
+def rank_plan(files=("k.py",)):
     """Twelve points, believed to be the faster the more threads they have; three are planned."""
     points = [(b, w) for b in BLOCKS for w in WARPS]
     points.sort(key=lambda point: -point[0] * point[1])
@@ -49,7 +49,7 @@ def time_ms(block, warps):
 
 
 def test_trials_follow_the_plan_and_then_the_forecasts_without_repeating():
-    pool = asked()
+    pool = rank_plan()
     new_study = study(SurrogateSampler(pool))
     new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=12)
     assert points(new_study)[:3] == [(128, 4), (64, 4), (128, 2)]
@@ -60,13 +60,13 @@ def test_trials_follow_the_plan_and_then_the_forecasts_without_repeating():
 
 
 def test_an_exhausted_plan_goes_on_at_random():
-    new_study = study(SurrogateSampler(asked()))
+    new_study = study(SurrogateSampler(rank_plan()))
     new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=15)
     assert len(new_study.trials) == 15
 
 
 def test_failures_and_pruned_trials_are_told():
-    pool, seen = asked(), []
+    pool, seen = rank_plan(), []
     tell = pool.tell
     pool.tell = lambda configuration, time: (seen.append(time), tell(configuration, time))
 
@@ -90,13 +90,13 @@ def test_what_a_study_knew_before_is_learned():
     new_study.enqueue_trial({"BLOCK": 128, "num_warps": 4})
     new_study.enqueue_trial({"BLOCK": 128, "num_warps": 3})  # not in the space
     new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=2)
-    new_study.sampler = SurrogateSampler(asked())
+    new_study.sampler = SurrogateSampler(rank_plan())
     new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=1)
     assert points(new_study)[2] == (64, 4)
 
 
 def test_values_that_the_study_does_not_allow_are_drawn():
-    new_study = study(SurrogateSampler(asked()))
+    new_study = study(SurrogateSampler(rank_plan()))
 
     def objective(trial):
         trial.suggest_float("other", 0.0, 1.0)
@@ -108,9 +108,11 @@ def test_values_that_the_study_does_not_allow_are_drawn():
 
 def test_only_one_file_and_a_time_to_minimise():
     with pytest.raises(InputError, match="one kernel file; the plan has 2"):
-        SurrogateSampler(asked(("k.py", "l.py")))
+        SurrogateSampler(rank_plan(("k.py", "l.py")))
     with pytest.raises(InputError, match="must minimise"):
-        study(SurrogateSampler(asked()), direction="maximize").optimize(lambda _: 1.0, n_trials=1)
+        study(SurrogateSampler(rank_plan()), direction="maximize").optimize(
+            lambda _: 1.0, n_trials=1
+        )
 
 
 def test_a_trial_far_above_the_best_stops_early():
@@ -125,7 +127,7 @@ def test_a_trial_far_above_the_best_stops_early():
                 raise optuna.TrialPruned
         return first
 
-    new_study = study(SurrogateSampler(asked()), pruner=SurrogatePruner(least=2))
+    new_study = study(SurrogateSampler(rank_plan()), pruner=SurrogatePruner(least=2))
     new_study.optimize(objective, n_trials=3)
     assert stopped == [(1, 1)]  # 20 is far above 10, 12 is not; one time alone does not tell
     with pytest.raises(InputError, match=r"factor is 0\.9"):

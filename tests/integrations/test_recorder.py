@@ -148,14 +148,14 @@ def test_kernels_that_a_library_launches_for_the_recorder_itself_are_left_out(
 
 
 def test_equal_launches_count_and_others_are_apart(tmp_path):
-    found = recorded(tmp_path, add, add, lambda: add(2000), lambda: add(block=64))
-    assert sorted(launch.calls for launch in found.launches) == [1, 1, 2]
-    first, second = kernels_of_recording(found)[0]
+    recording = recorded(tmp_path, add, add, lambda: add(2000), lambda: add(block=64))
+    assert sorted(launch.calls for launch in recording.launches) == [1, 1, 2]
+    first, second = kernels_of_recording(recording)[0]
     assert first.launch_name == second.launch_name == "add_kernel"
     assert [len(first.launches), len(second.launches)] == [2, 1]  # another configuration in use
     module = module_of(tmp_path, first.name)
     assert module.SHAPES == [{"n": 2000}, {"n": 1000}]
-    assert [len(each) for each in module.inputs(n=2000, device="cpu")[1:]] == [2000] * 3
+    assert [len(tensor) for tensor in module.inputs(n=2000, device="cpu")[1:]] == [2000] * 3
     assert module.LAUNCHES[0]["choices"][(512,)] == ((4,), {})
 
 
@@ -200,8 +200,8 @@ def test_timing_launches_of_an_autotuner_are_left_out(tmp_path):
     def tuned():
         recorded_kernels.listed_kernel[lambda meta: (triton.cdiv(512, meta["BLOCK"]),)](out, 512)
 
-    found = recorded(tmp_path, tuned, tuned)
-    (launch,) = found.launches
+    recording = recorded(tmp_path, tuned, tuned)
+    (launch,) = recording.launches
     assert (launch.calls, launch.launcher) == (2, "autotuner")
     assert set(launch.configs) == {(64, 2, 3), (128, 4, 3), (256, 8, 3)}
     module = module_of(tmp_path, "listed_kernel")
@@ -303,8 +303,10 @@ def test_contents_are_drawn_alike_and_not_kept(tmp_path):
 
 def test_what_cannot_be_launched_again_is_named(tmp_path):
     table = torch.zeros(4, dtype=torch.int64)
-    found = recorded(tmp_path, lambda: recorded_kernels.pointers_kernel[(1,)](table, torch.ones(1)))
-    kernels, reasons = kernels_of_recording(found)
+    recording = recorded(
+        tmp_path, lambda: recorded_kernels.pointers_kernel[(1,)](table, torch.ones(1))
+    )
+    kernels, reasons = kernels_of_recording(recording)
     assert kernels == ()
     assert "pointers_kernel cannot be launched again: " in reasons[0]
     assert "makes pointers of integers" in reasons[0]
@@ -314,8 +316,8 @@ def test_grids_that_a_closure_changes_do_not_break_the_record(tmp_path):
     for programs in (1, 2):
         recorded(tmp_path, lambda n=programs: call_kernels.add_kernel[(n,)](
             torch.ones(64), torch.ones(64), torch.empty(64), 64, BLOCK=32, ADD=True))  # fmt: skip
-    found = read_launch_recording(tmp_path)
-    assert {launch.launch.grid for launch in found.launches} == {(1, 1, 1), (2, 1, 1)}
+    recording = read_launch_recording(tmp_path)
+    assert {launch.launch.grid for launch in recording.launches} == {(1, 1, 1), (2, 1, 1)}
     shapes = module_of(tmp_path, "add_kernel").SHAPES
     assert sorted(shape["grid"] for shape in shapes) == ["1x1x1", "2x1x1"]
 
@@ -327,9 +329,9 @@ def test_many_sizes_are_told_apart_roughly(tmp_path, monkeypatch):
     def at(n):
         call_kernels.add_kernel[(1,)](x, x, x, n, BLOCK=32, ADD=True)
 
-    found = recorded(tmp_path, *(lambda n=n: at(n) for n in range(101, 141)))
-    assert 4 < len(found.launches) < 10
-    assert sum(launch.calls for launch in found.launches) == 40
+    recording = recorded(tmp_path, *(lambda n=n: at(n) for n in range(101, 141)))
+    assert 4 < len(recording.launches) < 10
+    assert sum(launch.calls for launch in recording.launches) == 40
 
 
 # -------------------------------------------------------------------------------- kernel files
@@ -376,10 +378,10 @@ def test_files_compute_what_the_kernels_do(tmp_path):
         "print('same')\n"
     )
     env = {"TRITON_INTERPRET": "1", "PATH": "/usr/bin:/bin"}
-    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    if "numpy" in told.stderr:
+    result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    if "numpy" in result.stderr:
         pytest.skip("this triton's interpreter needs an older numpy")
-    assert told.stdout == "same\n", told.stderr
+    assert result.stdout == "same\n", result.stderr
 
 
 def test_a_kernel_is_addressed_in_its_folder(tmp_path):
@@ -567,9 +569,9 @@ def test_a_fork_has_a_file_of_its_own_and_may_die(tmp_path, end, monkeypatch):
         add()
     finally:
         recorder.close()
-    found = read_launch_recording(tmp_path)
-    assert len(found.heads) == 2
-    sizes = {launch.launch.arguments["n"].value: launch.calls for launch in found.launches}
+    recording = read_launch_recording(tmp_path)
+    assert len(recording.heads) == 2
+    sizes = {launch.launch.arguments["n"].value: launch.calls for launch in recording.launches}
     assert sizes == {1000: 3, 2000: 1}
 
 
@@ -895,8 +897,8 @@ def test_a_torch_without_the_autotuner_that_is_known_is_recorded_without_it(
 ):
     monkeypatch.setitem(sys.modules, live_calls.INDUCTOR_MODULE, ModuleType("another"))
     sys.modules[live_calls.INDUCTOR_MODULE].__spec__ = SimpleNamespace()
-    found = recorded(tmp_path, add)
-    assert [launch.calls for launch in found.launches] == [1]
+    recording = recorded(tmp_path, add)
+    assert [launch.calls for launch in recording.launches] == [1]
     assert (
         "recording launches of torch.compile failed: UnsupportedError: torch"
         in capsys.readouterr().err
@@ -955,8 +957,8 @@ def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_
     rows = recorded_rows(
         file_of(tmp_path, "add_kernel"), lambda p: 2048.0 / p["num_warps"] / p["BLOCK"]
     )
-    found = solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
-    assert {item.calls for item in found.items} == {1.0, 2.0}
+    recording = solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
+    assert {item.calls for item in recording.items} == {1.0, 2.0}
     tuned = read_tuned_folder(tmp_path)
     assert [entry.params["num_warps"] for entry in tuned.entries] == [16, 16]
     assert {e["BLOCK"] for entry in tuned.entries for e in (entry.in_use, entry.params)} == {128}
@@ -1031,15 +1033,15 @@ def test_programs_that_are_known_are_neither_described_nor_written(tmp_path, mon
     monkeypatch.setattr(
         recorder_module, "tensor_recipe", lambda _: described.append(1) or TensorRecipe()
     )
-    known = program_digest(call_kernels.add_kernel)
-    recorder = LaunchRecorder(tmp_path, known_programs=frozenset({known}))
+    digest = program_digest(call_kernels.add_kernel)
+    recorder = LaunchRecorder(tmp_path, known_programs=frozenset({digest}))
     recorder.start()
     add(), add(2000)
     assert (described, recorder.programs, list(tmp_path.iterdir())) == ([], set(), [])
     recorded_kernels.listed_kernel[lambda _: (1,)](torch.zeros(512), 512)
     recorder.close()
     (launch,) = read_launch_recording(tmp_path).launches
-    assert recorder.programs == {launch.launch.program.digest} != {known}
+    assert recorder.programs == {launch.launch.program.digest} != {digest}
 
 
 def test_a_folder_is_extended_by_what_it_does_not_know(tmp_path, monkeypatch):
@@ -1084,8 +1086,8 @@ def chain():
 
 def test_how_far_back_each_tensor_was_used_is_recorded(tmp_path):
     step = chain()
-    found = recorded(tmp_path, *[step] * 5)
-    by_block = {launch.params["BLOCK"]: launch for launch in found.launches}
+    recording = recorded(tmp_path, *[step] * 5)
+    by_block = {launch.params["BLOCK"]: launch for launch in recording.launches}
     first, second = 3 * 4000, 2 * 4000  # bytes of x, y and z; of z and `far`, which is one tensor
     whole = first + second
     assert by_block[128].reuse_bytes == {"x_ptr": whole, "y_ptr": whole, "out_ptr": second}

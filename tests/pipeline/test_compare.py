@@ -114,14 +114,14 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
     settings = MeasureSettings(log=store, protocol="warm", turns_s=0.5)
     report = solkit.compare(*files, settings=settings)
     assert session.settings == settings
-    own, its = {"SCALE": 2}, {"FAST": True}
+    own, other = {"SCALE": 2}, {"FAST": True}
     assert session.asked == [
         ("measure", "problem", 1024, {}, None, 0),
         ("measure", "candidate", 1024, {}, "problem", 1),
-        ("compare", ["problem", "candidate"], 1024, [own, its], "problem", 2),
+        ("compare", ["problem", "candidate"], 1024, [own, other], "problem", 2),
         ("measure", "problem", 2048, {}, None, 3),
         ("measure", "candidate", 2048, {}, "problem", 4),
-        ("compare", ["problem", "candidate"], 2048, [own, its], "problem", 5),
+        ("compare", ["problem", "candidate"], 2048, [own, other], "problem", 5),
     ]
     assert [comparison.base.shape["N"] for comparison in report.comparisons] == [1024, 2048]
     first = report.comparisons[0]

@@ -8,8 +8,8 @@ from solkit.core import Launch
 from solkit.pipeline.launch_keys import key_of_launches
 
 
-def key(count=1, name="aten.mm", line="k.py:3", **told):
-    launch = Launch(name, (0, 0, 0), 0, 0, count=count, library=True, line=line, **told)
+def key(count=1, name="aten.mm", line="k.py:3", **fields):
+    launch = Launch(name, (0, 0, 0), 0, 0, count=count, library=True, line=line, **fields)
     return key_of_launches([launch], "", {})
 
 

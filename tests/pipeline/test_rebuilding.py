@@ -97,7 +97,7 @@ def test_a_kernel_in_the_problems_file_is_what_was_timed(judged, tmp_path):
     assert rebuilt.entry.time_ms == pytest.approx(0.05)
 
 
-def told(time_ms, sol_ms, device="h100", family="f"):
+def rebuilt_row(time_ms, sol_ms, device="h100", family="f"):
     problem = SimpleNamespace(
         device=SimpleNamespace(key=device), bound=SimpleNamespace(time_ms=sol_ms)
     )
@@ -106,7 +106,12 @@ def told(time_ms, sol_ms, device="h100", family="f"):
 
 
 def test_figures_are_those_of_a_gpu_and_of_each_operation_on_it():
-    rows = [told(2.0, 1.0), told(3.0, 1.0), told(8.0, 2.0, family="g"), told(None, 1.0)]
+    rows = [
+        rebuilt_row(2.0, 1.0),
+        rebuilt_row(3.0, 1.0),
+        rebuilt_row(8.0, 2.0, family="g"),
+        rebuilt_row(None, 1.0),
+    ]
     forecasts = Forecasts.from_times(np.array([2.5, 4.0]))
     every, f, g = public_figures(rows, forecasts, [1, 2])
     assert (every.family, every.rows, every.bounded) == ("", 3, 3)

@@ -316,7 +316,7 @@ def test_the_short_page_answers_in_some_ten_lines(make):
 
 
 def test_the_occupancy_is_what_the_grid_can_fill(make):
-    def told(blocks):
+    def occupancy_line(blocks):
         kernel = make.kernel(
             grid=(blocks, 1, 1),
             fraction=1.0,
@@ -327,10 +327,10 @@ def test_the_occupancy_is_what_the_grid_can_fill(make):
         analysis = Analysis(AnalysisStatus.COMPLETE, (kernel,))
         return " ".join(page(make.report(make.result(analysis=analysis)), width=120).split())
 
-    assert "occupancy 6 % (1 block for 132 SMs)" in told(1)  # one of sixteen
-    assert "occupancy 12 % (limit: the grid, 2 blocks an SM of 16 that fit)" in told(200)
-    assert "occupancy 100 % (limit: warps) · 1 wave" in told(16 * 132)
-    assert "0.0" not in told(1).split("grid 1")[1].split("next")[0]
+    assert "occupancy 6 % (1 block for 132 SMs)" in occupancy_line(1)  # one of sixteen
+    assert "occupancy 12 % (limit: the grid, 2 blocks an SM of 16 that fit)" in occupancy_line(200)
+    assert "occupancy 100 % (limit: warps) · 1 wave" in occupancy_line(16 * 132)
+    assert "0.0" not in occupancy_line(1).split("grid 1")[1].split("next")[0]
 
 
 def test_resources_that_take_next_to_nothing_have_no_bar(make):

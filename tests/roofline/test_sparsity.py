@@ -22,10 +22,10 @@ def op(name, inputs, output):
 class Counted(dict):
     """Makers that count how often they are asked for."""
 
-    asked = 0
+    calls = 0
 
     def get(self, *args):
-        self.asked += 1
+        self.calls += 1
         return super().get(*args)
 
 
@@ -51,7 +51,7 @@ def recurrence(first, step):
 def test_a_recurrence_is_walked_once(ask, step):
     makers = recurrence("aten.logit", step)
     assert not ask(Sparsity(makers), use(STEPS))
-    assert makers.asked <= 3 * STEPS
+    assert makers.calls <= 3 * STEPS
 
 
 def test_zeros_and_limits_at_the_start_of_a_recurrence_are_found():

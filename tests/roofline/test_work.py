@@ -666,11 +666,11 @@ def test_a_backward_pass_is_costed(work):
 def test_a_gradient_by_a_transform_costs_as_one_by_autograd(work):
     inputs = f"{randn(64, 32)};{randn(48, 32)};torch.arange(64, device='cuda') % 48"
     loss = "F.cross_entropy(a0 @ a1.T, a2)"
-    found = work(inputs, f"return torch.func.grad(lambda a1: {loss})(a1)")
+    transformed = work(inputs, f"return torch.func.grad(lambda a1: {loss})(a1)")
     body = f"a1.requires_grad_()\n    return torch.autograd.grad({loss}, a1)"
     same = work(inputs, body)
-    assert found.operations["contraction.fp32"] == same.operations["contraction.fp32"]
-    assert found.dram_bytes == same.dram_bytes == F32 * (64 * 32 + 2 * 48 * 32) + 8 * 64
+    assert transformed.operations["contraction.fp32"] == same.operations["contraction.fp32"]
+    assert transformed.dram_bytes == same.dram_bytes == F32 * (64 * 32 + 2 * 48 * 32) + 8 * 64
 
 
 def test_a_recurrent_layer_is_one_op(work):

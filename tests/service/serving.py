@@ -147,7 +147,9 @@ def workers_here() -> Iterator[None]:
         yield
 
 
-def asked(client: httpx.Client, kind: str, key: str | None = None, **request: object) -> dict:
+def finished_job(
+    client: httpx.Client, kind: str, key: str | None = None, **request: object
+) -> dict:
     """The finished job of a request, however long that takes."""
     headers = {} if key is None else {"idempotency-key": key}
     answer = client.post(f"/v1/{kind}", json=request, headers=headers)

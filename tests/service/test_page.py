@@ -12,7 +12,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
-from serving import FAST, PROBLEM, SHAPE, TOKEN, asked  # noqa: E402 - httpx may be missing
+from serving import FAST, PROBLEM, SHAPE, TOKEN, finished_job  # noqa: E402 - httpx may be missing
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def browser():
 @pytest.mark.parametrize("scripts", [True, False])
 def test_queues_and_results_in_a_browser(browser, served, scripts):
     with served.client() as client:
-        job = asked(client, "bound", problem=PROBLEM, shapes=[SHAPE])["job"]
+        job = finished_job(client, "bound", problem=PROBLEM, shapes=[SHAPE])["job"]
         text = "import torch\n# <script>alert(1)</script>\ndef reference(x):\n    return <b>\n"
         bad = client.post("/v1/bound", json={"problem": text}).json()["job"]
     context = browser.new_context(
@@ -69,8 +69,8 @@ def test_queues_and_results_in_a_browser(browser, served, scripts):
 def test_a_job_is_named_by_its_kernel_and_links_its_report(browser, served, width):
     with served.client() as client:
         common = {"source": FAST, "problem": PROBLEM}
-        scored = asked(client, "analyse", shapes=[SHAPE], **common)["job"]
-        tuned = asked(client, "tune", "one", shape=SHAPE, gpu_seconds=5, **common)["job"]
+        scored = finished_job(client, "analyse", shapes=[SHAPE], **common)["job"]
+        tuned = finished_job(client, "tune", "one", shape=SHAPE, gpu_seconds=5, **common)["job"]
     context = browser.new_context(viewport={"width": width, "height": 844})
     page = context.new_page()
     complaints = []

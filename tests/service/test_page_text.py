@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("fastapi", reason="the service needs solkit[serve]")
 
-from serving import FAST, PROBLEM, SHAPE, TOKEN, asked
+from serving import FAST, PROBLEM, SHAPE, TOKEN, finished_job
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_token_opens_the_page_and_leaves_its_address(service):
 
 
 def test_a_page_shows_a_result_and_its_json(client):
-    job = asked(client, "bound", problem=PROBLEM, shapes=[SHAPE])["job"]
+    job = finished_job(client, "bound", problem=PROBLEM, shapes=[SHAPE])["job"]
     text = client.get(f"/jobs/{job}").text
     assert "the speed of light on" in text
     assert "limited by dram" in text
@@ -46,8 +46,8 @@ def test_what_a_user_wrote_is_no_markup(client):
 
 def test_a_job_is_named_by_its_kernel_and_links_its_report(client):
     common = {"source": FAST, "problem": PROBLEM}
-    scored = asked(client, "analyse", shapes=[SHAPE], **common)["job"]
-    tuned = asked(client, "tune", "one", shape=SHAPE, gpu_seconds=5, **common)["job"]
+    scored = finished_job(client, "analyse", shapes=[SHAPE], **common)["job"]
+    tuned = finished_job(client, "tune", "one", shape=SHAPE, gpu_seconds=5, **common)["job"]
     linked = re.search(rf'<a href="/jobs/{scored}">(.*?)</a>', client.get("/").text)
     assert "whole_row_kernel M=8192,N=4096" in linked[1]
     text = client.get(f"/jobs/{tuned}").text

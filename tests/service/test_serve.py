@@ -20,8 +20,8 @@ from serving import (
     SLOW,
     START_S,
     Served,
-    asked,
     finished,
+    finished_job,
     problem,
 )
 
@@ -34,7 +34,7 @@ def client(service):
 
 
 def test_a_bound_and_its_cached_twin(client):
-    first = asked(client, "bound", problem=PROBLEM, shapes=[SHAPE])
+    first = finished_job(client, "bound", problem=PROBLEM, shapes=[SHAPE])
     (result,) = first["result"]["results"]
     assert first["result"]["schema"] == "solkit.bound/1"
     assert result["bound"]["limiter"] == "dram"
@@ -46,10 +46,10 @@ def test_a_bound_and_its_cached_twin(client):
 
 
 def test_kinds_that_need_a_recording_or_none(client):
-    result = asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])
+    result = finished_job(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])
     assert result["result"]["kernel"]["path"] == "candidate.py"
     assert "solkit-lab" not in str(result)  # no private paths
-    grades = asked(
+    grades = finished_job(
         client,
         "evaluate",
         problem=PROBLEM,
@@ -59,7 +59,7 @@ def test_kinds_that_need_a_recording_or_none(client):
     )["result"]["results"]
     assert [grade["verdict"] for grade in grades] == ["correct", "correct", "crashed"]
     assert grades[0]["time_ms"] < grades[1]["time_ms"]
-    rewards = asked(
+    rewards = finished_job(
         client,
         "evaluate",
         problem=PROBLEM,
@@ -69,7 +69,7 @@ def test_kinds_that_need_a_recording_or_none(client):
     )["result"]["rewards"]
     assert rewards[0]["value"] == grades[0]["sol_score"]
     assert (rewards[1]["value"], rewards[1]["verdict"]) == (0, "not_recorded")
-    compared = asked(
+    compared = finished_job(
         client,
         "compare",
         base={"source": FAST},
@@ -132,7 +132,10 @@ def test_a_cancelled_job_is_not_answered(client):
     for job in jobs:
         data = client.delete(f"/v1/jobs/{job}").json()
         assert data["status"] in ("cancelled", "done")
-    assert asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])["status"] == "done"
+    assert (
+        finished_job(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])["status"]
+        == "done"
+    )
 
 
 def test_the_openapi_description_names_every_endpoint(client):
@@ -154,9 +157,9 @@ def test_many_clients_while_workers_are_killed_lose_nothing(served):
         with served.client() as client:
             if number % 2:
                 request = {"problem": problems[number // 2 % 5]}
-                return key, [asked(client, "bound", key, **request) for _ in range(2)]
+                return key, [finished_job(client, "bound", key, **request) for _ in range(2)]
             request = {"source": FAST, "problem": PROBLEM, "shapes": [SHAPE]}
-            return key, [asked(client, "score", key, **request) for _ in range(2)]
+            return key, [finished_job(client, "score", key, **request) for _ in range(2)]
 
     with ThreadPoolExecutor(8) as pool:
         running = pool.map(ask, range(40))
@@ -179,7 +182,7 @@ def test_a_killed_server_loses_nothing(recording, tmp_path):
     jobs = {}
     with Served(state, "--recorded", str(recording)) as server:
         with server.client() as client:
-            jobs["done"] = asked(client, "bound", problem=problem(1))
+            jobs["done"] = finished_job(client, "bound", problem=problem(1))
             for number in range(8):
                 answer = client.post(
                     "/v1/bound",
@@ -200,7 +203,7 @@ def test_a_killed_server_loses_nothing(recording, tmp_path):
             assert (result["job"], result["status"]) == (job["job"], "done")
             if key == "done":
                 assert result["finished"] == job["finished"]
-        again = asked(client, "bound", "3", problem=problem(103))
+        again = finished_job(client, "bound", "3", problem=problem(103))
         assert again["job"] == jobs["3"]["job"]
 
 

@@ -40,7 +40,7 @@ def recorded(block, blocks, warps=4, name="double", store=""):
     return Launch(name, (blocks, 1, 1), warps, 3, signature=TYPES, arguments=arguments)
 
 
-def told(kernels, sources):
+def tile_features(kernels, sources):
     features = all_features(PROBLEM, H100, Candidates(kernels, sources))
     return {
         name.partition(".")[2]: col for name, col in features.items() if name.startswith("tiles.")
@@ -48,7 +48,7 @@ def told(kernels, sources):
 
 
 def test_a_copy_moves_what_it_must_in_whole_runs():
-    result = told([kernel(512, 4), kernel(1024, 2)], [KERNEL] * 2)
+    result = tile_features([kernel(512, 4), kernel(1024, 2)], [KERNEL] * 2)
     np.testing.assert_allclose(result["load_traffic"], 0, atol=1e-6)
     np.testing.assert_allclose(result["store_traffic"], 0, atol=1e-6)
     np.testing.assert_allclose(result["load_run"], 9)  # 512 bytes: a warp's widest access
@@ -60,7 +60,7 @@ def test_a_copy_moves_what_it_must_in_whole_runs():
 
 
 def test_a_partly_filled_last_tile_moves_what_its_mask_lets_through():
-    result = told([[KernelAnalysis(Facts(recorded(2 * SIZE, 1)))]], [KERNEL])
+    result = tile_features([[KernelAnalysis(Facts(recorded(2 * SIZE, 1)))]], [KERNEL])
     np.testing.assert_allclose(result["load_traffic"], 0)
 
 
@@ -69,7 +69,7 @@ def test_candidates_of_several_files_keep_their_own():
         "double", "spread"
     )
     kernels = [kernel(512, 4), kernel(512, 4, "spread"), kernel(512, 4), kernel(512, 4)]
-    result = told(kernels, [KERNEL, other, "", "#include <cuda.h>"])
+    result = tile_features(kernels, [KERNEL, other, "", "#include <cuda.h>"])
     np.testing.assert_allclose(result["load_run"], [9, 2, np.nan, np.nan])
     np.testing.assert_allclose(result["load_sectors"][:2], [0, 3])  # a sector of 32 bytes for 4
 
@@ -77,7 +77,7 @@ def test_candidates_of_several_files_keep_their_own():
 def test_launches_of_a_call_count_together():
     twice = [*kernel(512, 4), *kernel(512, 4)]
     often = [KernelAnalysis(Facts(replace(kernel(512, 4)[0].launch, count=3)))]
-    result = told([kernel(512, 4), twice, often], [KERNEL] * 3)
+    result = tile_features([kernel(512, 4), twice, often], [KERNEL] * 3)
     np.testing.assert_allclose(result["load_traffic"], 0, atol=1e-6)  # of the main launch, once
     np.testing.assert_allclose(result["all_traffic"], np.log2([1, 2, 3]), atol=1e-6)
     # a wave of blocks waits 0.7 us for its load; 2 us lie between launches; the speed of light is
@@ -86,13 +86,13 @@ def test_launches_of_a_call_count_together():
 
 
 def test_without_sources_there_are_no_tiles():
-    assert told([kernel(512, 4)], []) == {}
+    assert tile_features([kernel(512, 4)], []) == {}
 
 
 @pytest.mark.parametrize("number", [1, 100])
 def test_many_candidates_are_followed_together(number):
     blocks = [256 << (place % 4) for place in range(number)]
-    result = told([kernel(block, 4) for block in blocks], [KERNEL] * number)
+    result = tile_features([kernel(block, 4) for block in blocks], [KERNEL] * number)
     np.testing.assert_allclose(result["largest_per_thread"], np.log2(np.array(blocks) / 128))
 
 

@@ -163,10 +163,10 @@ class Reading:
     """A language regressor that counts what it is asked, and adds nothing."""
 
     def __init__(self):
-        self.asked = 0
+        self.rows = 0
 
     def forecast(self, table):
-        self.asked += len(table)
+        self.rows += len(table)
         return SimpleNamespace(mean=np.zeros(len(table)))
 
 
@@ -177,8 +177,8 @@ def test_a_text_is_read_only_where_nothing_goes_deeper(file, model, depth, read)
     stack = Stack({"trees": 1.0, "language": 0.0})
     both = model.with_language({Depth.CAPTURED: StackedRegressor(reader, stack, calibration)})
     (plan,) = rank(file, device="h100", surrogate=both, settings=RankSettings(depth))
-    assert (reader.asked >= len(plan.ranked)) is read
-    assert (reader.asked > 0) is read
+    assert (reader.rows >= len(plan.ranked)) is read
+    assert (reader.rows > 0) is read
     (alone,) = rank(file, device="h100", surrogate=model, settings=RankSettings(depth))
     assert [e.forecast for e in plan.ranked] == [e.forecast for e in alone.ranked]
 
@@ -263,11 +263,11 @@ class Analysing:
     """An analyser whose results are as deep as told."""
 
     reaches: Depth
-    asked: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
 
     def analysed(self, configurations, depth):
         for configuration in configurations:
-            self.asked.append((configuration.params["N"], depth))
+            self.requests.append((configuration.params["N"], depth))
             kernel = KernelAnalysis(Facts(LAUNCH, self.reaches))
             yield Analysed(
                 configuration, Analysis(AnalysisStatus.PARTIAL, (kernel,), ("Because.",))
@@ -297,7 +297,7 @@ def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
     assert [result.known_depths for result in results] == [{Depth.COMPILED}] * 2
     ranking._analyse_candidates(results[:1], compiler, Depth.COMPILED)
     assert [result.depth for result in results] == [Depth.COMPILED, Depth.LOWERED]
-    assert compiler.asked == [(0, Depth.LOWERED), (1, Depth.LOWERED)]
+    assert compiler.requests == [(0, Depth.LOWERED), (1, Depth.LOWERED)]
 
 
 def test_what_takes_too_long_keeps_its_forecast_and_is_given_up():

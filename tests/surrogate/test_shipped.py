@@ -90,8 +90,8 @@ def test_a_language_regressor_counts_beside_the_trees_of_its_training_alone(tmp_
 
 def test_the_trees_need_no_measured_sets(tmp_path, monkeypatch):
     monkeypatch.setattr(sets, "_CHECKOUT", tmp_path / "nothing")
-    found = sets.importlib.util.find_spec("xgboost")
-    only_xgboost = {"xgboost": found}.get
+    spec = sets.importlib.util.find_spec("xgboost")
+    only_xgboost = {"xgboost": spec}.get
     monkeypatch.setattr(sets.importlib.util, "find_spec", only_xgboost)
     model = Surrogate.load(shipped.shipped_trees_file())
     assert set(model.depths) == set(SOURCE_DEPTHS)

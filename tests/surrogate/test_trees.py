@@ -155,8 +155,8 @@ def test_no_member_knows_all_families_and_each_family_is_known_to_some():
     names, members = grow_ensemble(shifted, QUICK)
     values = shifted.values[rows][:, [shifted.names.index(name) for name in names]]
     normal, slow = (
-        np.array([np.median(item.predict(values)) for item in those])
-        for those in (grow_ensemble(KNOWN, QUICK)[1], members)
+        np.array([np.median(item.predict(values)) for item in forest])
+        for forest in (grow_ensemble(KNOWN, QUICK)[1], members)
     )
     # one of the two has learned from the family that it takes longer, the other has not
     gained = np.sort(slow - normal)

@@ -28,12 +28,12 @@ def rows(base_ms, rival_ms, repeats=4, seed=0, **fields):
     ]
 
 
-def found(*times, **fields):
+def final_of(*times, **fields):
     return head_to_head(RecordedBench(rows(*times, **fields)), BASE, RIVAL)
 
 
 def test_a_clear_win():
-    result = found(2.0, 1.0)
+    result = final_of(2.0, 1.0)
     assert result.difference is Difference.FASTER
     assert result.params == spaces.BEST
     assert result.ratio.low < 0.5 < result.ratio.high < 0.52
@@ -42,21 +42,21 @@ def test_a_clear_win():
 
 @pytest.mark.parametrize(("rival_ms", "shown"), [(1.0, "no_difference_shown"), (1.1, "slower")])
 def test_no_win(rival_ms, shown):
-    assert found(1.0, rival_ms).difference.value == shown
+    assert final_of(1.0, rival_ms).difference.value == shown
 
 
 def test_a_win_within_what_two_processes_differ_by_is_none():
-    assert found(1.0, 0.997, repeats=30).difference is Difference.NOT_SHOWN
+    assert final_of(1.0, 0.997, repeats=30).difference is Difference.NOT_SHOWN
 
 
 def test_false_wins_are_rare():
     """Two that are the same: of 100 finals at most 5 or so may show a difference."""
-    shown = [found(1.0, 1.0, seed=seed, repeats=5).difference for seed in range(100)]
+    shown = [final_of(1.0, 1.0, seed=seed, repeats=5).difference for seed in range(100)]
     assert shown.count(Difference.NOT_SHOWN) >= 97
 
 
 def test_a_recorded_time_is_paired_once_however_often_it_is_replayed():
-    assert found(2.0, 1.0, repeats=1).ratio.turns == 9
+    assert final_of(2.0, 1.0, repeats=1).ratio.turns == 9
 
 
 def test_single_times_count_as_exact():
@@ -93,7 +93,7 @@ def test_pairs_that_meet_together_are_told_apart():
         for name in (BASE.path, "wrong", "slow")
     ]
     results = heads_to_heads(every, pairs)
-    alone = found(2.0, 1.0)
+    alone = final_of(2.0, 1.0)
     assert results[0] == alone
     assert [result.difference.value for result in results] == ["faster", "not_compared", "slower"]
     assert results[2].ratio.turns == 4 * 9

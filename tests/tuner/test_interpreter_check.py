@@ -588,18 +588,18 @@ def test_a_failure_of_the_check_is_no_verdict_on_the_variant(monkeypatch, error,
 
 
 def test_checkers_share_the_parents_and_each_keeps_its_own(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Checker, "check", lambda own, source, _: asked.append((own, source)))
-    monkeypatch.setattr(Checker, "prepare", lambda own, _: asked.append((own, "prepare")))
+    calls = []
+    monkeypatch.setattr(Checker, "check", lambda own, source, _: calls.append((own, source)))
+    monkeypatch.setattr(Checker, "prepare", lambda own, _: calls.append((own, "prepare")))
     monkeypatch.setattr(Checker, "start", lambda _: None)
     first, second = brief(COLUMN_SUM), brief(SOFTMAX)
     with Checkers(2) as several:
         several.prepare(first)
         for source, parent in (("a", second), ("b", first), ("c", second)):
             several.check(source, parent)
-    one, other = asked[0][0], asked[1][0]
+    one, other = calls[0][0], calls[1][0]
     assert one is not other
-    assert asked == [(one, "prepare"), (other, "a"), (one, "b"), (other, "c")]
+    assert calls == [(one, "prepare"), (other, "a"), (one, "b"), (other, "c")]
 
 
 def test_the_other_checkers_load_once_the_first_variant_comes(monkeypatch):

@@ -26,7 +26,7 @@ def plan(times_ms, abstains=False, fails=()):
     return Plan({}, tuple(ranked), 1.0)
 
 
-def told(calls=10, stop_at=0.95, **known_fields):
+def triaged(calls=10, stop_at=0.95, **known_fields):
     return triage_kernel(
         "k",
         {},
@@ -37,7 +37,7 @@ def told(calls=10, stop_at=0.95, **known_fields):
 
 
 def test_what_the_surrogate_thinks_can_be_saved_counts_once_a_call():
-    result = told(plan=plan([4.0, 3.0, 2.0]))
+    result = triaged(plan=plan([4.0, 3.0, 2.0]))
     assert (result.worth, result.source) == (Worth.WORTH_TUNING, "surrogate")
     assert (result.now_ms, result.reachable_ms) == (4.0, 2.0)
     assert result.saving_ms == pytest.approx(20.0)
@@ -45,29 +45,29 @@ def test_what_the_surrogate_thinks_can_be_saved_counts_once_a_call():
 
 
 def test_a_measured_time_is_carried_to_the_best_by_the_ratio_of_forecasts():
-    result = told(plan=plan([4.0, 3.0]), measured_ms=8.0)
+    result = triaged(plan=plan([4.0, 3.0]), measured_ms=8.0)
     assert (result.now_ms, result.reachable_ms, result.source) == (8.0, 6.0, "measured")
 
 
 def test_a_profiled_time_counts_less_than_a_measured_one():
-    assert told(plan=plan([4.0, 3.0]), profiled_ms=2.0).source == "profile"
-    assert told(measured_ms=8.0, profiled_ms=2.0).now_ms == 8.0
+    assert triaged(plan=plan([4.0, 3.0]), profiled_ms=2.0).source == "profile"
+    assert triaged(measured_ms=8.0, profiled_ms=2.0).now_ms == 8.0
 
 
 def test_nothing_is_reachable_below_the_speed_of_light():
-    result = told(plan=plan([4.0, 0.5]))
+    result = triaged(plan=plan([4.0, 0.5]))
     assert (result.reachable_ms, result.saving_ms) == (1.0, pytest.approx(30.0))
 
 
 def test_what_is_expected_to_fail_is_not_reachable():
-    assert told(plan=plan([4.0, 2.0, 3.0], fails=(1,))).reachable_ms == 3.0
+    assert triaged(plan=plan([4.0, 2.0, 3.0], fails=(1,))).reachable_ms == 3.0
 
 
 def test_what_is_near_the_speed_of_light_is_left_alone():
-    result = told(plan=plan([1.04, 1.0]))
+    result = triaged(plan=plan([1.04, 1.0]))
     assert (result.worth, result.why[:19]) == (Worth.NEAR_SOL, "By forecast it runs")
-    assert told(measured_ms=1.04).why == "It runs at 96% of the speed of light."
-    assert told(plan=plan([1.04, 1.0]), stop_at=0.99).worth is Worth.WORTH_TUNING
+    assert triaged(measured_ms=1.04).why == "It runs at 96% of the speed of light."
+    assert triaged(plan=plan([1.04, 1.0]), stop_at=0.99).worth is Worth.WORTH_TUNING
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_what_is_near_the_speed_of_light_is_left_alone():
     ],
 )
 def test_what_cannot_be_said_is_unknown(known_value, why):
-    result = told(**known_value)
+    result = triaged(**known_value)
     assert result.worth is Worth.UNKNOWN
     assert why in result.why
 
 
 def test_an_earlier_run_shows_what_is_reachable():
-    result = told(measured_ms=4.0, least_ms=3.0)
+    result = triaged(measured_ms=4.0, least_ms=3.0)
     assert (result.worth, result.saving_ms) == (Worth.WORTH_TUNING, pytest.approx(10.0))

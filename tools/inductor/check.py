@@ -1,4 +1,4 @@
-"""Whether Inductor's files compute their references: ``python -m tools.inductor.check``.
+"""Check that Inductor's files compute their references: ``python -m tools.inductor.check``.
 
 Each file is run on the CPU in Triton's interpreter, at its own shape. To run all programs would
 take minutes: some run, drawn at random, and what they have written is compared. A file in bfloat16,

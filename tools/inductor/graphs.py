@@ -38,7 +38,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Given:
-    """What a function makes of the dtype that is asked for."""
+    """Dtypes that a function makes of the one that is requested."""
 
     make: Callable[[torch.dtype], Tensor]
 

@@ -1,4 +1,4 @@
-"""What a kernel that Inductor made computes, in aten calls: a file's ``reference``.
+"""The ``reference`` of a kernel that Inductor made: what it computes, in aten calls.
 
 Inductor loads bfloat16 and float16 as float32 and rounds what it stores, nothing between
 (``emulate_precision_casts`` is off, as by default), while aten rounds at each call. Where that
@@ -69,13 +69,13 @@ class Reference:
 
     @property
     def longest_product(self) -> int:
-        """Of how many factors its longest running product is."""
+        """The number of factors of its longest running product."""
         products = [call for call in self.calls if _name(call) == "cumprod"]
         return max((_value(call).shape[call.args[1]] for call in products), default=1)
 
     @property
     def contracts_float32(self) -> bool:
-        """Whether it multiplies matrices of float32."""
+        """True if it multiplies matrices of float32."""
         products = [_value(call) for call in self.calls if _name(call) in CONTRACTIONS]
         return any(product.dtype is torch.float32 for product in products)
 
@@ -89,7 +89,7 @@ class Reference:
         return "\n".join([head, *(f"    {line}" for line in lines), f"    return {returned}"])
 
     def _rounds_between(self) -> bool:
-        """Whether aten rounds what the kernel does not."""
+        """True if aten rounds what the kernel does not."""
         return any(
             _is_narrow(call)
             and (_name(call) in _SCANS or (_rounds(call) and self._is_computed_with(call)))
@@ -155,7 +155,7 @@ def _is_narrow(node: torch.fx.Node) -> bool:
 
 
 def _rounds(call: torch.fx.Node) -> bool:
-    """Whether its result, in a narrow dtype, differs from that in float32."""
+    """Tell whether its result, in a narrow dtype, differs from that in float32."""
     if call.target is operator.getitem:
         return _rounds(call.all_input_nodes[0])
     return _name(call) not in _MOVES | _MONOTONE | CONTRACTIONS
@@ -180,7 +180,7 @@ class _Lines:
         self._lines.append(f"{call.name} = {self._call(call, call.args, call.kwargs)}")
 
     def result(self, node: torch.fx.Node) -> str:
-        """What is returned for a value."""
+        """Return a value's text."""
         return self._text(node)
 
     def _call(self, node: torch.fx.Node, args: Any, kwargs: Mapping[str, Any]) -> str:
@@ -248,7 +248,7 @@ class _Wide(_Lines):
         self._append(call, args, kwargs)
 
     def result(self, node: torch.fx.Node) -> str:
-        """What is returned for a value: rounded, this once."""
+        """Return a value's text, rounded this once."""
         return self._narrowed(node)
 
     def _append(self, call: torch.fx.Node, args: Any, kwargs: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""How close the outputs of a kernel that Inductor made must come: ``TOLERANCE`` and ``check``.
+"""Tolerance of the outputs of a kernel that Inductor made: ``TOLERANCE`` and ``check``.
 
 Notation
     y_ref, y   the reference's output, and without rounding (`solkit.measure.checking.exact`)
@@ -56,7 +56,7 @@ quotient of bfloat16 lies halfway between integers about that often."""
 
 @dataclass(frozen=True)
 class Permitted:
-    """What passes: ``|got - want| <= atol + rtol * |want|``.
+    """Limits of what passes: ``|got - want| <= atol + rtol * |want|``.
 
     Attributes:
         rtol, atol: of every output.
@@ -154,7 +154,7 @@ def _rounding(workload: Workload, rtol: float) -> dict[int, tuple[float, float]]
 
 
 def _tf32_error(workload: Workload, rtol: float) -> float:
-    """How far outputs move, beyond `rtol`, where tensor cores cut operands down to tf32.
+    """The error of outputs, beyond `rtol`, where tensor cores cut operands down to tf32.
 
     What follows a product may widen its error, and its columns may be of unlike scale.
     """

@@ -1,1 +1,1 @@
-"""What the documentation leaves to its reader: files by name, and names by page."""
+"""Files by name, and names by page, that the documentation leaves to its reader."""

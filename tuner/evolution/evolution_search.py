@@ -164,7 +164,7 @@ class VariantEvaluator(Protocol):
 
     @property
     def overlaps(self) -> bool:
-        """Whether `begin` returns before the work is done."""
+        """True if `begin` returns before the work is done."""
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
         """Do work that needs no GPU while candidates are measured, some of it at a time."""

@@ -98,7 +98,7 @@ class Original:
 
     @property
     def is_solution(self) -> bool:
-        """Whether the parent is a benchmark's solution: it enters at ``run``."""
+        """True if the parent is a benchmark's solution: it enters at ``run``."""
         return "run" in self._bound and not self.names & (NAMES | {"LAUNCH"})
 
     def keep(self, source: str) -> Kept:

@@ -198,8 +198,8 @@ class _Sums:
 
     def shares(self) -> Iterator[list[float]]:
         """Yield the shares of all touches, and of first ones."""
-        for some, of in ((self.missed, self.moved), (self.first_missed, self.first)):
-            yield np.where(of > 0, some / np.maximum(of, 1e-9), 1.0).tolist()
+        for missed, moved in ((self.missed, self.moved), (self.first_missed, self.first)):
+            yield np.where(moved > 0, missed / np.maximum(moved, 1e-9), 1.0).tolist()
 
 
 def _book_l1_misses(

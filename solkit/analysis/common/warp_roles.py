@@ -33,7 +33,7 @@ _FEWEST = 8
 
 
 class _Work(NamedTuple):
-    """What a block of code does: whether it loads, multiplies, stores, and its arithmetic.
+    """Work of a block of code: whether it loads, multiplies, stores, and its arithmetic.
 
     Many parts share a block, so its instructions are read once.
     """

@@ -1,4 +1,4 @@
-"""From counted accesses to a launch's traffic, for Triton and CUDA C++ alike.
+"""Traffic of a launch, from its counted accesses, for Triton and CUDA C++ alike.
 
 A few programs (thread blocks) are followed in full and many in part. The few say how much one
 execution of an access costs, the many how often and where it is made.

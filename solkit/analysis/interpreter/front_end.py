@@ -89,7 +89,7 @@ class ValueStep:
 
 @dataclass(frozen=True, eq=False)
 class Bulk:
-    """What the bulk copies of some threads touch in global memory.
+    """Global memory that the bulk copies of some threads touch.
 
     Attributes:
         corner: where each starts, of shape [blocks, threads].
@@ -206,7 +206,7 @@ class FrontEnd(ABC):
 
     @property
     def needs_first_lanes(self) -> bool:
-        """Whether threads do what the first of their warp decides, or that one works alone."""
+        """Tell whether threads do what the first of their warp decides, or that one works alone."""
         return False
 
     def argument_name(self, pointer: str) -> str:

@@ -1,4 +1,4 @@
-"""What PyTorch's sort moves besides its operands: indices, passes over memory, shared memory.
+"""Traffic of PyTorch's sort besides its operands: indices, passes over memory, shared memory.
 
 Sources: PyTorch, aten/src/ATen/native/cuda/Sort.cpp, SortImpl.cuh and SortUtils.cuh; CUB,
 BlockRadixSort, BlockRadixRank and BlockExchange. Lines of up to 4,096 elements are copied to the

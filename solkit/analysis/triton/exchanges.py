@@ -13,8 +13,18 @@ from solkit.adapters.triton_ir import Operation, TensorType, element_bits
 from solkit.analysis.triton.layouts import Spread, tensor_spread
 
 __all__ = [
-    *("Step", "converted", "exchanged", "gathered", "elements_per_thread", "histogram", "in_a_row"),
-    *("is_through_shared", "matrix_product", "spread_of", "through_shared", "words_of"),
+    "Step",
+    "converted",
+    "elements_per_thread",
+    "exchanged",
+    "gathered",
+    "histogram",
+    "in_a_row",
+    "is_through_shared",
+    "matrix_product",
+    "spread_of",
+    "through_shared",
+    "words_of",
 ]
 
 
@@ -42,6 +52,7 @@ class Step:
 
 
 def spread_of(kind: TensorType) -> Spread | None:
+    """Return how a tensor spreads over threads; ``None`` if its layout is unknown."""
     try:
         return tensor_spread(kind)
     except (ValueError, KeyError):
@@ -73,6 +84,7 @@ def words_of(kind: TensorType, warps: int) -> float:
 
 
 def in_a_row(kind: TensorType) -> int:
+    """Count neighbouring elements that a thread holds; 1 if the layout is unknown."""
     layout = spread_of(kind)
     return layout.in_a_row if layout is not None else 1
 
@@ -240,6 +252,7 @@ def gathered(operation: Operation, warps: int) -> Iterator[Step]:
 
 
 def matrix_product(operation: Operation, warps: int) -> Iterator[Step]:
+    """Yield the steps of a product, on tensor cores or by multiplications of its threads."""
     tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
     a, b, result = tensors[0], tensors[1], tensors[-1]
     products = math.prod(a.shape) * b.shape[-1]

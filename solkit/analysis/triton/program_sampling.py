@@ -311,11 +311,11 @@ def _some_of_each(classified: _Classified, places: Numbers, most: int) -> tuple[
     ways = np.unique(keys).tolist()
     fewest = max(min(_FEWEST, most // len(ways)), 1)
     for way in ways:
-        those = places[keys == way]
-        count = max(int(most * classified.work[those].sum() / of_all), fewest)
-        some = those[spread_out(min(count, len(those)), len(those))]
+        members = places[keys == way]
+        count = max(int(most * classified.work[members].sum() / of_all), fewest)
+        some = members[spread_out(min(count, len(members)), len(members))]
         picked.append(some)
-        weights.append(np.full(len(some), classified.stands_for * len(those) / len(some)))
+        weights.append(np.full(len(some), classified.stands_for * len(members) / len(some)))
     chosen = np.concatenate(picked)
     order = np.argsort(chosen)
     return chosen[order], np.concatenate(weights)[order]

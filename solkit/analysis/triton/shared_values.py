@@ -122,5 +122,5 @@ class SharedValues:
         if view.slot is None:
             return [(_WHOLE_BUFFER, active)]
         slot = np.broadcast_to(view.slot.reshape(-1), active.shape)
-        those = np.unique(slot[active]).tolist()
-        return [(int(place), active & (slot == place)) for place in those]
+        slots = np.unique(slot[active]).tolist()
+        return [(int(place), active & (slot == place)) for place in slots]

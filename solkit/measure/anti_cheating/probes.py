@@ -216,8 +216,8 @@ def stream_findings(inputs: Sequence[torch.Tensor]) -> Iterator[Finding]:
     for window in _persisting_windows([current, *pool]):
         kept = [index for index, tensor in enumerate(inputs) if _window_covers(window, tensor)]
         text = f"a stream keeps {window.num_bytes} bytes in L2 after the call"
-        of = f", of input {kept[0]}" if kept else ""
-        yield Finding("L2 persistence", text + of, bool(kept))
+        input_words = f", of input {kept[0]}" if kept else ""
+        yield Finding("L2 persistence", text + input_words, bool(kept))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Which functions were replaced since the candidate was imported."""
+"""Functions that were replaced since the candidate was imported."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Answer:
 
 
 class Parcel:
-    """In place of a log: keeps facts until the driver, which has the log, gets the rows."""
+    """A substitute for a log: it keeps facts until the driver, which has the log, gets the rows."""
 
     def __init__(self) -> None:
         self._facts: dict[str, StoredFacts] = {}
@@ -154,7 +154,7 @@ class Surroundings:
 
 
 class Kind(Protocol):
-    """Which bench a worker opens."""
+    """The kind of bench that a worker opens."""
 
     def open(self, around: Surroundings) -> Bench:
         """Open it, in the worker.

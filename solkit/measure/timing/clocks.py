@@ -140,7 +140,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Screening:
-    """Which timed calls count."""
+    """Selection of the timed calls that count."""
 
     kept: tuple[bool, ...]  # whether each call counts; all do if the measurement is unstable
     reasons: tuple[str, ...] = ()  # what throttled the calls, by name

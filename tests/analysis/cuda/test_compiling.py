@@ -254,8 +254,8 @@ def test_threads_that_read_one_number_go_to_one_place_though_nobody_knows_where(
             k<<<4, 256>>>(x.data_ptr<float>(), y.data_ptr<float>());
         }"""
     (kernel,) = analysed(lambda ext, x: ext.f(x, torch.empty_like(x)), source).kernels
-    given, first, own = (a for a in kernel.demand.accesses if a.kind == "load")
-    assert given.sectors == 4 * 32
+    by_argument, first, own = (a for a in kernel.demand.accesses if a.kind == "load")
+    assert by_argument.sectors == 4 * 32
     assert (first.requests, first.sectors) == (32, 32)  # 8 warps of 4 blocks
     assert own.sectors > 900  # of 1,024 lanes in 875 sectors, 32 at a time
 

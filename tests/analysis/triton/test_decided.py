@@ -42,7 +42,7 @@ def launched(in_child):
     return run
 
 
-def asked(demand, kind):
+def requested_bytes(demand, kind):
     return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
 
 
@@ -52,7 +52,7 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
     demand = launched(decided.CASES[name]).demand
     for kind, expected in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
-        assert asked(demand, kind) == pytest.approx(expected, rel=0.02), kind
+        assert requested_bytes(demand, kind) == pytest.approx(expected, rel=0.02), kind
 
 
 def test_where_a_guard_is_not_known_the_work_is_done(launched):
@@ -68,21 +68,21 @@ def test_where_a_guard_is_not_known_the_work_is_done(launched):
 
 def test_a_branch_for_data_that_are_not_finite_is_not_taken(launched):
     demand = launched(decided.finite_data).demand
-    assert asked(demand, "load") == 64 * 128 * 4  # once
-    assert asked(demand, "store") == 128 * 4
+    assert requested_bytes(demand, "load") == 64 * 128 * 4  # once
+    assert requested_bytes(demand, "store") == 128 * 4
     assert any("assumed to be finite" in guess for guess in demand.guesses)
 
 
 def test_a_loop_that_waits_for_another_program_ends(launched):
     demand = launched(decided.waiting).demand
-    assert asked(demand, "store") == 512 * 4 + 4 * 4
+    assert requested_bytes(demand, "store") == 512 * 4 + 4 * 4
     assert any("is followed for" in guess for guess in demand.guesses)
 
 
 @pytest.mark.slow
 def test_an_early_return_that_is_not_known_is_not_taken(launched):
-    assert asked(launched(decided.hidden_flag).demand, "store") == 900 * 4
-    assert asked(launched(decided.hidden_lengths).demand, "store") == 10 * 8 * 16 * 32 * 4
+    assert requested_bytes(launched(decided.hidden_flag).demand, "store") == 900 * 4
+    assert requested_bytes(launched(decided.hidden_lengths).demand, "store") == 10 * 8 * 16 * 32 * 4
 
 
 def test_what_programs_change_by_atomics_decides_nothing(launched):

@@ -42,7 +42,7 @@ def launched(in_child):
     return run
 
 
-def asked(demand, kind):
+def requested_bytes(demand, kind):
     return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
 
 
@@ -52,34 +52,36 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
     demand = launched(followed.CASES[name]).demand
     for kind, expected in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
-        assert asked(demand, kind) == pytest.approx(expected, rel=0.02), kind
+        assert requested_bytes(demand, kind) == pytest.approx(expected, rel=0.02), kind
     assert not any(access.outside_bytes for access in demand.accesses)
 
 
 def test_while_loops_of_many_iterations_are_counted_to_their_end(launched):
     # 7 programs, 5,000 iterations each; the last program's last tile has 100 of 512 elements
     n = 7 * 512 * 5000 - 412
-    assert asked(launched(followed.strides_of_the_grid, n=n).demand, "load") == 4 * n
+    assert requested_bytes(launched(followed.strides_of_the_grid, n=n).demand, "load") == 4 * n
 
 
 def test_the_end_of_a_while_loop_that_is_computed_is_where_it_is_first(launched):
     """Two thousand million iterations on, the product that decides is small again in 32 bits."""
     n = 512 * 35_000 + 100
-    assert asked(launched(followed.whole_tiles, n=n).demand, "load") == 4 * 512 * 35_000
+    assert requested_bytes(launched(followed.whole_tiles, n=n).demand, "load") == 4 * 512 * 35_000
 
 
 def test_while_loops_that_end_where_two_numbers_meet_are_counted_to_their_end(launched):
     # 7 programs, 4,000 iterations each
     demand = launched(followed.until_equal, blocks=7 * 4000).demand
-    assert asked(demand, "load") == 4 * 256 * 7 * 4000
-    assert asked(launched(followed.down_to, blocks=3000).demand, "store") == 4 * 256 * 3000
+    assert requested_bytes(demand, "load") == 4 * 256 * 7 * 4000
+    assert (
+        requested_bytes(launched(followed.down_to, blocks=3000).demand, "store") == 4 * 256 * 3000
+    )
 
 
 @pytest.mark.parametrize("sizes", [(128 * 900, 128 * 4000 - 50), (128 * 4000, 128 * 900 - 50)])
 def test_while_loops_that_go_on_for_either_of_two_reasons_are_counted_to_their_end(launched, sizes):
     demand = launched(followed.merged, m=sizes[0], n=sizes[1]).demand
-    assert asked(demand, "load") == 4 * sum(sizes)
-    assert asked(demand, "store") == 4 * 128 * 4000
+    assert requested_bytes(demand, "load") == 4 * sum(sizes)
+    assert requested_bytes(demand, "store") == 4 * 128 * 4000
 
 
 @pytest.mark.parametrize("columns", [10_240, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -87,7 +89,7 @@ def test_nested_while_loops_are_counted_to_their_ends(launched, columns):
     # 3 programs share 4,000 rows of 79 or 80 tiles; 10,000 columns begin anywhere in a line
     demand = launched(followed.rows_by_hand, rows=4000, columns=columns).demand
     for kind in ("load", "store"):
-        assert asked(demand, kind) == pytest.approx(4 * 4000 * columns, rel=1e-3)
+        assert requested_bytes(demand, kind) == pytest.approx(4 * 4000 * columns, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -96,7 +98,7 @@ def test_nested_while_loops_are_counted_to_their_ends(launched, columns):
 def test_waves_of_64_threads_ask_for_the_same_bytes(name, device, launched, counted):
     demand = launched(followed.CASES[name], device).demand
     for kind, expected in counted[name].items():
-        assert asked(demand, kind) == pytest.approx(expected, rel=0.02), kind
+        assert requested_bytes(demand, kind) == pytest.approx(expected, rel=0.02), kind
 
 
 def test_a_coalesced_copy_by_waves(launched):
@@ -280,8 +282,8 @@ def test_what_the_second_axis_decides_is_seen_though_the_first_is_long(launched)
     demand = launched(followed.second_axis, blocks=4096, rows=8).demand
     of_row = 4096 * 32 * 4
     # the first 4,096 programs are those of one row, which load once each
-    assert asked(demand, "load") == pytest.approx(36 * of_row, rel=0.02)
-    assert asked(demand, "store") == 8 * of_row
+    assert requested_bytes(demand, "load") == pytest.approx(36 * of_row, rel=0.02)
+    assert requested_bytes(demand, "store") == 8 * of_row
     assert demand.steps == pytest.approx(4.5, rel=0.02)
 
 
@@ -343,7 +345,7 @@ def test_programs_whose_masks_tip_at_different_iterations_are_each_extrapolated(
     demand = launched(followed.window, n=1 << 16, width=512).demand
     assert demand.guesses == ()  # 1,024 iterations of each of 1,024 programs, few of them run
     elements = sum(min(first + 1, 512) for first in range(0, 1 << 16, 64))
-    assert asked(demand, "load") == pytest.approx(4 * elements, rel=0.01)
+    assert requested_bytes(demand, "load") == pytest.approx(4 * elements, rel=0.01)
 
 
 def test_copies_write_to_shared_memory_what_they_read(launched):

@@ -322,12 +322,12 @@ def test_a_buffer_that_is_returned_again_is_reported():
 class FakeStream:
     """A stream of a pool of four; the second one is busy."""
 
-    made = 0
+    created = 0
 
     def __init__(self, priority=0):
         assert priority in (0, -1)
-        FakeStream.made += 1
-        self.cuda_stream = 100 + FakeStream.made % 4
+        FakeStream.created += 1
+        self.cuda_stream = 100 + FakeStream.created % 4
         self.synchronize = lambda: None
 
     def query(self):

@@ -380,23 +380,23 @@ def test_what_a_member_does_not_take_is_dropped_and_the_driver_hears_why():
     with ManyBench([Timed()]) as bench:
         bench.submit([replace(at(-1), path="missing.py")])
         bench.submit([at(1)])
-        found = []
+        measured = []
         with pytest.raises(InputError, match="no such file"):
-            found.extend(bench.outcomes())
-        found += bench.outcomes()
+            measured.extend(bench.outcomes())
+        measured += bench.outcomes()
         assert bench.pending == 0
-    assert [configuration.params["BLOCK"] for configuration, _ in found] in ([1], [])
+    assert [configuration.params["BLOCK"] for configuration, _ in measured] in ([1], [])
 
 
 def test_after_discarding_what_is_being_timed_is_not_heard_of():
     member = Timed(0.05)
-    asked = [at(n) for n in range(8)]
+    requested = [at(n) for n in range(8)]
     with ManyBench([member]) as bench:
-        bench.submit(asked)
+        bench.submit(requested)
         next(bench.outcomes())
         bench.discard()
         assert bench.pending == 0
-        bench.submit(asked[5:])
-        found = [each for each, _ in bench.outcomes()]
-        assert sorted(map(id, found)) == sorted(map(id, asked[5:]))
+        bench.submit(requested[5:])
+        measured = [configuration for configuration, _ in bench.outcomes()]
+        assert sorted(map(id, measured)) == sorted(map(id, requested[5:]))
         assert member.count <= 2 + 3

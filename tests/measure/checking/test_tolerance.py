@@ -219,7 +219,7 @@ def test_own_check_sees_tensors_or_lists_of_them():
 # ------------------------------------------------------------- where the exact outputs are known
 
 
-def known(values, sensitivity=0.0, others=()):
+def exact_of(values, sensitivity=0.0, others=()):
     values = torch.as_tensor(values)
     inexact = values.is_floating_point() or values.is_complex()
     wide = values.to(torch.complex128 if values.is_complex() else torch.float64)
@@ -245,15 +245,15 @@ def passes(got, want, exact, tolerance=None):
 def test_relative_errors_are_granted_at_any_scale(dtype, share, scale):
     want = torch.full((4,), scale).to(dtype)
     wide = want.to(torch.complex128 if dtype.is_complex else torch.float64)
-    assert passes((wide * (1 + 0.9 * share)).to(dtype), want, known(want))
-    assert not passes((wide * (1 + 1.6 * share)).to(dtype), want, known(want))
+    assert passes((wide * (1 + 0.9 * share)).to(dtype), want, exact_of(want))
+    assert not passes((wide * (1 + 1.6 * share)).to(dtype), want, exact_of(want))
 
 
 def test_sensitivity_widens_what_is_granted():
     want = torch.tensor([1e-6, 1.0, -2.0])
     got = want + 2e-5
-    assert not passes(got, want, known(want))
-    assert passes(got, want, known(want, sensitivity=1.0))  # 2^-15 = 3.1e-5
+    assert not passes(got, want, exact_of(want))
+    assert passes(got, want, exact_of(want, sensitivity=1.0))  # 2^-15 = 3.1e-5
 
 
 def test_the_reference_s_own_error_widens_what_is_granted():
@@ -280,22 +280,22 @@ def test_zeros_do_not_pass_for_small_outputs():
     want = torch.randn(100) * 1e-4
     wide_open = Tolerance(1e-2, 1e-2)
     for tolerance in (None, wide_open):
-        for exact in (None, known(want)):
+        for exact in (None, exact_of(want)):
             assert not passes(torch.zeros(100), want, exact, tolerance)
             assert not passes(torch.full((100,), float(want.mean())), want, exact, tolerance)
 
 
 def test_the_file_s_tolerance_permits():
     want = torch.randn(100)
-    assert passes(want + 5e-3, want, known(want), Tolerance(0, 1e-2))
-    assert not passes(want + 5e-3, want, known(want), Tolerance(0, 1e-3))
-    assert not passes(want + 5e-3, want, known(want))
+    assert passes(want + 5e-3, want, exact_of(want), Tolerance(0, 1e-2))
+    assert not passes(want + 5e-3, want, exact_of(want), Tolerance(0, 1e-3))
+    assert not passes(want + 5e-3, want, exact_of(want))
 
 
 @pytest.mark.parametrize(("rtol", "unit"), [(1e-3, 2**-11), (1e-2, 2**-8)])
 def test_a_loose_tolerance_allows_cheaper_operands(rtol, unit):
     want = torch.tensor([1e-3, 1.0])  # the first has cancelled: sigma is 1
-    exact = known(want, sensitivity=1.0)
+    exact = exact_of(want, sensitivity=1.0)
     assert passes(want + torch.tensor([3.5 * unit, 0]), want, exact, Tolerance(rtol, 0))
     assert not passes(want + torch.tensor([5 * unit, 0]), want, exact, Tolerance(rtol, 0))
     assert not passes(want + torch.tensor([3.5 * unit, 0]), want, exact, Tolerance(rtol / 2, 0))
@@ -330,24 +330,24 @@ def test_nan_infinity_and_underflow(got, want, exact, right):
 
 def test_integers_may_break_a_tie_otherwise():
     want = torch.tensor([3, 5, 8])
-    exact = known(torch.tensor([3, 6, 8]), others=(torch.tensor([2, 5, 8]),))
+    exact = exact_of(torch.tensor([3, 6, 8]), others=(torch.tensor([2, 5, 8]),))
     assert passes(torch.tensor([2, 6, 8]), want, exact)
     assert not passes(torch.tensor([2, 6, 9]), want, exact)
 
 
 def test_wide_outputs_of_something_else_are_not_relied_upon():
     want = torch.randn(1000)
-    other = known(torch.randn(1000))
+    other = exact_of(torch.randn(1000))
     assert not is_explained([want], other)
-    assert is_explained([want], known(want))
+    assert is_explained([want], exact_of(want))
     assert passes(want, want, other)
     assert not passes(torch.zeros(1000), want, other)
     assert not is_explained([want], [Exact(want, torch.zeros(1000))])  # no wider than it
-    assert not is_explained([want], known(want[:10]))
-    assert not is_explained([want, want], known(want))
+    assert not is_explained([want], exact_of(want[:10]))
+    assert not is_explained([want, want], exact_of(want))
     stray = want.clone()
     stray[3] += 1
-    assert not is_explained([stray], known(want))
+    assert not is_explained([stray], exact_of(want))
 
 
 def test_default_tolerances_scale_with_the_outputs():
@@ -359,7 +359,7 @@ def test_default_tolerances_scale_with_the_outputs():
 def test_message_says_what_was_granted():
     want = torch.ones(4)
     got = torch.tensor([1.0, 1.0, 1.0, 1.5])
-    (error,) = compare_outputs([got], [want], Tolerance(1e-2, 1e-2), known(want)).errors
+    (error,) = compare_outputs([got], [want], Tolerance(1e-2, 1e-2), exact_of(want)).errors
     assert error == (
         "output 0: 1 of 4 elements (25 %) differ by over what rounding explains (0.016 relative) "
         "and over 0.01 + 0.01*|want|; the worst at [3]: got 1.5, expected 1; largest error 0.5"
@@ -370,9 +370,9 @@ def test_chunks_change_nothing_of_the_rule(monkeypatch):
     want = torch.rand(1000) + 1
     got = want.clone()
     got[[3, 500, 999]] += torch.tensor([1.0, 4.0, 2.0])
-    whole = compare_outputs([got], [want], None, known(want, 0.5))
+    whole = compare_outputs([got], [want], None, exact_of(want, 0.5))
     monkeypatch.setattr(module, "_CHUNK", 64)
-    assert compare_outputs([got], [want], None, known(want, 0.5)) == whole
+    assert compare_outputs([got], [want], None, exact_of(want, 0.5)) == whole
     assert "3 of 1000" in whole.errors[0]
 
 

@@ -119,12 +119,12 @@ def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_by
     dropped = []
     drop = correctness.Checks._drop_inputs
 
-    def told(self, shared, blocks):
+    def drop_and_note(self, shared, blocks):
         dropped.append(shared.trial.name)
         drop(self, shared, blocks)
 
     monkeypatch.setattr(correctness, "_MOST_TIMED_BYTES", most_bytes)
-    monkeypatch.setattr(correctness.Checks, "_drop_inputs", told)
+    monkeypatch.setattr(correctness.Checks, "_drop_inputs", drop_and_note)
     outcome = run("def kernel(x): return x + x")
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
     assert dropped[0] == first

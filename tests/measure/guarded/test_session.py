@@ -555,14 +555,14 @@ def test_attempts_that_lose_the_context_share_the_time_limit(monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.session.time.monotonic", lambda: now[0])
     requests = []
 
-    def asked(_self, _message, _paths, attempt):
+    def lose_context(_self, _message, _paths, attempt):
         requests.append(attempt[0])
         if len(requests) > 4:
             return "done", None
         now[0] += 13.0
         raise ContextLostError(f"trial {len(requests)}", 8.0)
 
-    monkeypatch.setattr(Session, "_send_message", asked)
+    monkeypatch.setattr(Session, "_send_message", lose_context)
     session = Session(MeasureSettings(time_limit_s=60.0), device="cpu")
     request = Request("k.py", None, {}, {}, 60.0, 1, "cpu")
     assert session._ask_referee([request], ("k.py",)) == ("done", None)

@@ -11,9 +11,9 @@ def gate(x, w):
     return torch.relu(x * w + {bias})
 """
 
-made = {"torch": torch}
-exec(SOURCE.format(bias=0.5), made)
+namespace = {"torch": torch}
+exec(SOURCE.format(bias=0.5), namespace)
 
 
 def kernel(x, w):
-    return made["gate"](x, w)
+    return namespace["gate"](x, w)

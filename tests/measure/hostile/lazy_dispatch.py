@@ -13,11 +13,11 @@ from torch.utils._pytree import tree_map
 class Promise(torch.Tensor):
     @staticmethod
     def __new__(cls, like, compute):
-        made = torch.Tensor._make_wrapper_subclass(
+        wrapper = torch.Tensor._make_wrapper_subclass(
             cls, like.shape, dtype=like.dtype, device=like.device
         )
-        made.compute = compute
-        return made
+        wrapper.compute = compute
+        return wrapper
 
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):

@@ -15,7 +15,7 @@ def kernel(x, w):
     for caller in inspect.stack()[1:]:
         for value in caller.frame.f_locals.values():
             listed = value if isinstance(value, list) else [value]
-            for found in listed:
-                if isinstance(found, torch.Tensor) and found.shape == x.shape and found is not x:
-                    return found.clone()
+            for local in listed:
+                if isinstance(local, torch.Tensor) and local.shape == x.shape and local is not x:
+                    return local.clone()
     return torch.zeros_like(x)

@@ -17,12 +17,12 @@ kept = {}
 def find(mine, keys, state, SAMPLES: tl.constexpr, SLOTS: tl.constexpr, KEEPS: tl.constexpr):
     places, slots = tl.arange(0, SAMPLES), tl.arange(0, SLOTS)
     key = tl.load(mine + places)
-    known = tl.load(keys + slots[:, None] * SAMPLES + places[None, :])
-    same = tl.min((known == key[None, :]).to(tl.int32), axis=1)
-    found = tl.max(tl.where(same == 1, slots, -1), axis=0)
+    stored = tl.load(keys + slots[:, None] * SAMPLES + places[None, :])
+    same = tl.min((stored == key[None, :]).to(tl.int32), axis=1)
+    hit = tl.max(tl.where(same == 1, slots, -1), axis=0)
     count = tl.load(state)
-    is_hit = (found >= 0) & KEEPS
-    slot = tl.where(is_hit, found, count % SLOTS)
+    is_hit = (hit >= 0) & KEEPS
+    slot = tl.where(is_hit, hit, count % SLOTS)
     tl.store(keys + slot * SAMPLES + places, key)
     tl.store(state, tl.where(is_hit, count, count + 1))
     tl.store(state + 1, slot)

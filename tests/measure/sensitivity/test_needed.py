@@ -278,10 +278,10 @@ def test_the_inputs_hold_their_values_afterwards(measure):
 
 
 def test_fewer_samples_give_a_lower_bound(measure):
-    def found(**options):
+    def read_bytes(**options):
         return measure(lambda: [randn(N, N)], lambda x: x * 2, **options).read_bytes
 
-    assert found(samples=8) < found(samples=64) <= N * N * 4
+    assert read_bytes(samples=8) < read_bytes(samples=64) <= N * N * 4
 
 
 def test_no_time_for_other_draws_is_no_evidence():

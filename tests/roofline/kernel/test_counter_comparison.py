@@ -36,7 +36,7 @@ KERNEL = KernelAnalysis(
 )
 
 
-def told(**counters):
+def compared_by_name(**counters):
     kernel = replace(KERNEL, counters=replace(COUNTERS, **counters))
     return {item.name: item for item in compared(kernel)}
 
@@ -49,7 +49,7 @@ def test_sectors_by_kind():
 
 
 def test_figures_that_agree():
-    figures = told()
+    figures = compared_by_name()
     assert not any(figure.disagrees for figure in figures.values())
     assert figures["loads"].ratio == figures["DRAM reads"].ratio == 1.0
     assert (figures["waves"].modelled, figures["waves"].counted) == (0.2424, 0.24)
@@ -57,7 +57,7 @@ def test_figures_that_agree():
 
 
 def test_what_was_not_counted_is_not_compared():
-    assert "L2 writes" not in told()
+    assert "L2 writes" not in compared_by_name()
     assert compared(replace(KERNEL, counters=None)) == ()
     bare = compared(replace(KERNEL, demand=None))
     assert [item.name for item in bare] == ["occupancy", "waves"]
@@ -65,20 +65,20 @@ def test_what_was_not_counted_is_not_compared():
 
 @pytest.mark.parametrize(("counted", "disagrees"), [(1250, False), (1300, True), (850, True)])
 def test_a_fifth_apart(counted, disagrees):
-    assert told(load_sectors=counted)["loads"].disagrees is disagrees
+    assert compared_by_name(load_sectors=counted)["loads"].disagrees is disagrees
 
 
 def test_little_of_much_is_no_disagreement():
-    assert not told(atomic_sectors=14)["atomics"].disagrees
+    assert not compared_by_name(atomic_sectors=14)["atomics"].disagrees
 
 
 def test_writes_that_l2_keeps_are_no_disagreement():
-    assert told()["DRAM writes"].modelled == 1 << 16
-    assert not told()["DRAM writes"].disagrees
+    assert compared_by_name()["DRAM writes"].modelled == 1 << 16
+    assert not compared_by_name()["DRAM writes"].disagrees
 
 
 def test_counted_where_nothing_was_expected():
-    figures = told(operations={"tensor.int8": 1 << 30})
+    figures = compared_by_name(operations={"tensor.int8": 1 << 30})
     assert figures["tensor.int8"].disagrees
     assert figures["tensor.int8"].ratio == 0.0
-    assert told(load_sectors=0)["loads"].ratio == float("inf")
+    assert compared_by_name(load_sectors=0)["loads"].ratio == float("inf")

@@ -18,7 +18,7 @@ from solkit.surrogate.trees import Forecasts
 MADE = table(100, families=4)
 
 
-def told(inside, abstains=None):
+def forecasts(inside, abstains=None):
     time_ms = MADE.time_ms
     low = np.where(inside, 0.9, 1.1) * time_ms
     nothing = np.zeros(len(MADE), bool)
@@ -27,12 +27,12 @@ def told(inside, abstains=None):
 
 def test_coverage_is_of_all_rows_and_of_the_poorest_families():
     outside = (MADE.about["family"] == "family2") & (np.arange(100) % 8 == 2)
-    coverage = measure_coverage(MADE, told(~outside))
+    coverage = measure_coverage(MADE, forecasts(~outside))
     assert coverage.share == pytest.approx(1 - outside.mean())
     assert coverage.worst == pytest.approx(1 - outside.sum() / 25)
     assert coverage.p10 == pytest.approx(np.quantile([coverage.worst, 1, 1, 1], 0.1))
     assert coverage.families == 4
-    assert coverage_by_family(MADE, told(~outside))["family2"] == (coverage.worst, 25)
+    assert coverage_by_family(MADE, forecasts(~outside))["family2"] == (coverage.worst, 25)
 
 
 def test_small_families_do_not_count_alone():
@@ -45,7 +45,7 @@ def test_small_families_do_not_count_alone():
 def test_errors_where_it_abstains_are_compared_with_the_others():
     abstains = np.arange(100) < 10
     time_ms = np.where(abstains, 1.3, 1.1) * MADE.time_ms
-    abstention = measure_abstention(MADE, replace(told(abstains, abstains), time_ms=time_ms))
+    abstention = measure_abstention(MADE, replace(forecasts(abstains, abstains), time_ms=time_ms))
     assert abstention.share == 0.1
     assert abstention.error_ratio == pytest.approx(0.3 / 0.1)
-    assert np.isnan(measure_abstention(MADE, told(abstains)).error_ratio)
+    assert np.isnan(measure_abstention(MADE, forecasts(abstains)).error_ratio)

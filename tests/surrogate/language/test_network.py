@@ -26,7 +26,7 @@ def corpus(small_table):
     return parts, Corpus.from_table(small_table, parts.tokenizer, parts.scale)
 
 
-def told(parts, batch):
+def predicted(parts, batch):
     with torch.inference_mode():
         return parts.network(batch)[0]
 
@@ -72,9 +72,9 @@ def test_a_row_alone_gets_what_it_gets_among_others(corpus):
     long = rows.texts[0] + "\nx = 1" * 40  # others are padded beside it
     rows.texts.append(long)
     rows.names.append(rows.names[0])
-    everything = told(parts, rows.batch(np.arange(24)))
+    everything = predicted(parts, rows.batch(np.arange(24)))
     for row in (0, 7, 23):
-        alone = told(parts, rows.batch(np.array([row])))
+        alone = predicted(parts, rows.batch(np.array([row])))
         torch.testing.assert_close(alone[0], everything[row], atol=1e-4, rtol=1e-4)
 
 
@@ -82,10 +82,10 @@ def test_a_parameters_value_counts(corpus):
     parts, rows = corpus
     batch = rows.batch(np.array([0, 1]))  # of one kernel, PART is 1 and 2
     batch.rows.features[1] = batch.rows.features[0]
-    result = told(parts, batch)
+    result = predicted(parts, batch)
     assert (result[0] - result[1]).abs().max() > 1e-4
     batch.rows.value[1] = batch.rows.value[0]
-    same = told(parts, batch)
+    same = predicted(parts, batch)
     torch.testing.assert_close(same[0], same[1])
 
 
@@ -114,11 +114,11 @@ def test_a_text_may_be_read_through_names_alone_or_narrowly(small_table, latents
     parts.network.train(False)
     rows = Corpus.from_table(small_table, parts.tokenizer, parts.scale)
     batch = rows.batch(np.arange(4))
-    before = told(parts, batch)
+    before = predicted(parts, batch)
     batch.texts.names[:] = 0
-    assert not torch.allclose(told(parts, batch), before)  # the parameters' names count
+    assert not torch.allclose(predicted(parts, batch), before)  # the parameters' names count
     if not latents:
         batch.texts.ids[:] = 5
-        unnamed = told(parts, batch)
+        unnamed = predicted(parts, batch)
         batch.texts.ids[:] = 7
-        torch.testing.assert_close(told(parts, batch), unnamed)  # and nothing else of the text
+        torch.testing.assert_close(predicted(parts, batch), unnamed)  # and nothing else of the text

@@ -618,12 +618,12 @@ def test_the_first_two_are_ranked_alone_while_the_gpu_has_nothing_else_to_do():
 def test_a_search_that_ends_asks_for_no_more_proposals():
     class Endless:
         name = "endless"
-        given = 0
+        proposed = 0
 
         def propose(self, brief):
             while True:
-                self.given += 1
-                yield Proposal(f"{1 + self.given} tile", "tile", "why", Checked.RIGHT)
+                self.proposed += 1
+                yield Proposal(f"{1 + self.proposed} tile", "tile", "why", Checked.RIGHT)
 
     proposer, world = Endless(), Overlapping()
     breeding, stopped, _ = bred(proposer, world=world, original="1.0 wrong", proposals=10**9)

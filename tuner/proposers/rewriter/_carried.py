@@ -1,4 +1,4 @@
-"""What a loop carries from trip to trip, by the algebra of its updates.
+"""Values that a loop carries from trip to trip, by the algebra of its updates.
 
 A trip's statements are numbered so that each name has one value. An update then is one of these:
 

@@ -1,4 +1,4 @@
-"""What the lanes beyond a row's end bring to a reduction, by what masked loads fill them with.
+"""Values that lanes beyond a row's end bring to a reduction, by what masked loads fill them with.
 
 A row that is cut elsewhere has other lanes beyond its ends. Its sum stays the same if these are 0,
 its maximum if they are lowest, its minimum if they are highest. A maximum of values filled with 0

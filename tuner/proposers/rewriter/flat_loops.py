@@ -119,7 +119,7 @@ class _Nest:
 
     @property
     def values(self) -> dict[str, cst.BaseExpression]:
-        """What the body's names stand for."""
+        """The expressions that the body's names stand for."""
         return {a.target: a.value for s in self.body if (a := single_assignment(s)) is not None}
 
 

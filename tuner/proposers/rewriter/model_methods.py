@@ -182,15 +182,15 @@ def _method_called(
         return None
     attribute = func.attr.value
     if attribute in of.methods:
-        method, whose, code = of.methods[attribute], of, owner
+        method, called_class, code = of.methods[attribute], of, owner
     elif attribute in of.parts and of.parts[attribute] in classes:
-        whose, code = classes[of.parts[attribute]], f"{owner}.{attribute}"
-        if _FORWARD not in whose.methods:
+        called_class, code = classes[of.parts[attribute]], f"{owner}.{attribute}"
+        if _FORWARD not in called_class.methods:
             return None
-        method = whose.methods[_FORWARD]
+        method = called_class.methods[_FORWARD]
     else:
         return None
-    return (whose, method, code) if _is_static(method) or _is_plain(method) else None
+    return (called_class, method, code) if _is_static(method) or _is_plain(method) else None
 
 
 def _as_function(

@@ -94,7 +94,7 @@ def _with_step(function: JitFunction, block: str, step: str) -> list[cst.BaseSta
 
 
 class _Columns:
-    """What a loop over a block's columns has of its size.
+    """Uses of its size in a loop over a block's columns.
 
     Args:
         loop: the loop.

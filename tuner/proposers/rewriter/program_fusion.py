@@ -145,7 +145,7 @@ class _Access:
 
     @property
     def is_store(self) -> bool:
-        """Whether it writes."""
+        """True if it writes."""
         return called_name(self.call) != "tl.load"
 
 

@@ -127,7 +127,7 @@ def _power_of_two_below(size: int) -> int:
 
 @dataclass(frozen=True)
 class _Result:
-    """What a loop leaves.
+    """Result of a loop.
 
     Attributes:
         update: of each trip.

@@ -101,7 +101,7 @@ def vectorised(text: KernelText, launch: Launch) -> str:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """How loops of a launch's function become loops over blocks of a width."""
+    """Plan of turning loops of a launch's function into loops over blocks of a width."""
 
     text: KernelText
     launch: Launch

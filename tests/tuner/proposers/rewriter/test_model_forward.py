@@ -38,11 +38,11 @@ def names(text):
 
 
 def models(text):
-    made = []
+    built = []
     for source in (text, canonical_form(HEADER + text)):
         torch.manual_seed(0)
-        made.append(names(source)["ModelNew"](2.0))
-    return made
+        built.append(names(source)["ModelNew"](2.0))
+    return built
 
 
 def test_what_a_model_does_is_a_function_that_gets_its_attributes():

@@ -835,16 +835,16 @@ def kernel(x):
 
 
 def test_what_a_loop_reduces_is_read_once(is_right):
-    (made,) = variants(Rows(), SOFTMAX, **ROWS)
-    assert len(re.findall(r"peak = tl.where\(\w+, peak, 0\)", made)) == 1  # read in two loops
-    assert "total = tl.where(" not in made  # read once
-    assert is_right(made, SOFTMAX, **ROWS)
+    (variant,) = variants(Rows(), SOFTMAX, **ROWS)
+    assert len(re.findall(r"peak = tl.where\(\w+, peak, 0\)", variant)) == 1  # read in two loops
+    assert "total = tl.where(" not in variant  # read once
+    assert is_right(variant, SOFTMAX, **ROWS)
 
 
 @pytest.mark.slow
 def test_what_a_loop_reduces_compiles_for_several_rows(tmp_path):
-    (made,) = variants(Rows(), SOFTMAX, **ROWS)
-    (path := tmp_path / "rows.py").write_text(made)
+    (variant,) = variants(Rows(), SOFTMAX, **ROWS)
+    (path := tmp_path / "rows.py").write_text(variant)
     (result,) = solkit.score(str(path), device="h100", measure=False).results
     assert result.analysis.is_whole
     assert result.analysis.failure == ""
