@@ -111,9 +111,9 @@ class WorkerHere(worker._Worker):
 
         self._store.claim = claimed
 
-    def _work(self) -> None:
+    def _work_on_jobs(self) -> None:
         with contextlib.suppress(_StoppedError):
-            super()._work()
+            super()._work_on_jobs()
 
     def write(self, _: bytes) -> None:
         """Wake it, as what arrives at a worker's standard input does."""
