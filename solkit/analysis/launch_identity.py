@@ -1,4 +1,4 @@
-"""Whether two files ask the GPU for the same, whatever their functions are called.
+"""Comparison of what two files ask the GPU for, whatever their functions are called.
 
 ::
 

@@ -48,11 +48,11 @@ def test_trials_of_a_key_are_made_once(maker):
     assert names(cache, "other", maker("c")) == ["c"]
 
 
-@pytest.mark.parametrize("asked", [1, 2])
-def test_a_candidate_without_time_for_all_leaves_the_others_less_to_do(maker, asked):
+@pytest.mark.parametrize("requested", [1, 2])
+def test_a_candidate_without_time_for_all_leaves_the_others_less_to_do(maker, requested):
     cache = TrialCache()
     begun = cache.cached_trials("k", maker("a", "b", "c"), cannot_remake)
-    assert [next(begun).name for _ in range(asked)] == ["a", "b"][:asked]
+    assert [next(begun).name for _ in range(requested)] == ["a", "b"][:requested]
     assert names(cache, "k", maker("a", "b", "c")) == ["a", "b", "c"]
     assert maker.made == ["a", "b", "c"]
 

@@ -102,7 +102,7 @@ def _masked(call: cst.Call, mask: cst.BaseExpression) -> cst.Call:
 
 @dataclass(frozen=True)
 class _Reader:
-    """What a function's names are, as far as masks ask.
+    """Meanings of a function's names, as far as masks need them.
 
     Attributes:
         body: the function's statements.
