@@ -3,12 +3,16 @@
 A function is cut at its loops. Each loop that carries something gets a kernel in which a program
 takes some of the trips and writes what it carries into a buffer; later kernels begin with the
 joined values. A loop that only writes is shared by programs and carries nothing.
+
+A loop that writes what it carries, as running sums, is two: one that only carries, and the whole
+loop, which begins with what the parts before it carried. Blocks that are only reduced behind their
+loop are reduced before they are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -39,9 +43,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     Loop,
     Node,
+    argument_of,
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
+    count_uses,
     expression_statement,
     free_name,
     in_launcher,
@@ -57,6 +64,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
+    substitute_names,
     walk_statements,
     with_body,
 )
@@ -66,11 +74,15 @@ from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 __all__ = ["Split"]
 
 _PARTS = (2, 4, 8, 16, 32, 64)
+_SCALAR_PARTS = (*_PARTS, 128, 256, 512)
+"""Parts whose results are joined as one vector; others are joined one by one."""
 _BLOCKS_PER_SM = 4
 """Programs for each multiprocessor that hide each other's latency; more parts cost traffic."""
 _MOST_AXES = 3
 _MOST_ROLLED = 1  # axes of a result whose parts are joined in an unrolled loop
 _FLOATS = (CarriedKind.RESCALED, CarriedKind.FOLD)
+_MOST_NAMES = 6  # of an address that stand for others
+_PLAIN_AXES = ("0", "1")
 _PROGRAM, _PROGRAMS = "tl.program_id", "tl.num_programs"
 
 
@@ -92,10 +104,9 @@ class Split:
             enough = _BLOCKS_PER_SM * facts.sms
             if programs is not None and programs >= enough:
                 continue
-            parts = (
-                16 if programs is None else max(2, min(64, _power_of_two_below(enough // programs)))
-            )
-            if source := _split_launch(text, launch, parts):
+            parts = 16 if programs is None else max(2, _power_of_two_below(enough // programs))
+            if split := _split_launch(text, launch, parts):
+                source, parts = split
                 few = "" if programs is None else f" by {programs} programs"
                 why = facts.explain_factors("tail", "latency")
                 yield Variant(
@@ -105,17 +116,21 @@ class Split:
                 )
 
 
-def _split_launch(text: KernelText, launch: Launch, parts: int) -> str:
-    """Return the file with a launch split; empty if that cannot be.
+def _split_launch(text: KernelText, launch: Launch, parts: int) -> tuple[str, int] | None:
+    """Return the file with a launch split, and in how many parts; ``None`` if that cannot be.
 
     Blocks that are carried have one size in all of its launches: a parameter, if it may change.
     """
-    phases = _phases(launch)
-    if any(result.start.shape for phase in phases for result in phase.results):
+    cut = _cut(launch)
+    if any(result.start.shape for phase in cut.phases for result in phase.results):
         text = parse_kernel(lifted_constants(text)) or text
         launch = text.launches_of(launch.function.name)[0]
-        phases = _phases(launch)
-    return _SplitWriter(text, launch, phases, parts).source() if phases else ""
+        cut = _cut(launch)
+    if not cut.phases:
+        return None
+    parts = min(parts, cut.possible_parts[-1])
+    source = _SplitWriter(text, launch, cut, parts).source()
+    return (source, parts) if source else None
 
 
 def _power_of_two_below(size: int) -> int:
@@ -152,61 +167,169 @@ class _Phase:
         loop: the loop.
         results: what it leaves; none if it only writes.
         running: names that grow by the same each trip.
+        closing: statements behind the loop that reduce what it carries to its results.
+        is_scan: whether it begins with what earlier parts of the phase before carried.
     """
 
     place: int
     loop: Loop
     results: tuple[_Result, ...]
     running: tuple[Carried, ...]
+    closing: tuple[cst.BaseStatement, ...] = ()
+    is_scan: bool = False
 
 
-def _phases(launch: Launch) -> list[_Phase]:
-    """Return the loops that programs may share; none if the function is of another form."""
-    body, axes = launch.function.body, launch.axes
-    if axes is None or len(axes) > _MOST_AXES:
-        return []
-    phases: list[_Phase] = []
+@dataclass(frozen=True)
+class _Cut:
+    """A function in the form in which it is cut.
+
+    Attributes:
+        body: its statements.
+        phases: loops among them that programs may share; none if it is of another form.
+    """
+
+    body: tuple[cst.BaseStatement, ...] = ()
+    phases: tuple[_Phase, ...] = ()
+
+    @property
+    def possible_parts(self) -> tuple[int, ...]:
+        """Numbers of programs that may share a loop."""
+        joined_as_vectors = all(
+            not result.start.shape and result.update.kind is not CarriedKind.FOLD
+            for phase in self.phases
+            for result in phase.results
+        )
+        return _SCALAR_PARTS if joined_as_vectors else _PARTS
+
+
+def _cut(launch: Launch) -> _Cut:
+    """Return a function with its scans as two loops, and its blocks reduced in their phases."""
+    if launch.axes is None or len(launch.axes) > _MOST_AXES:
+        return _Cut()
+    body, result, phases = list(launch.function.body), list[cst.BaseStatement](), list[_Phase]()
     for place, statement in enumerate(body):
         if isinstance(statement, cst.SimpleStatementLine):
             if _writes(statement) and expression_statement(statement) is None:
-                return []
+                return _Cut()
+            result.append(body[place])
             continue
-        loop = range_loop(statement)
-        is_long = loop is not None and not (
-            names_within(loop.start, loop.stop) <= {*launch.function.constants, "tl"}
-        )
-        phase = _phase_of_loop(launch, place, loop) if loop is not None and is_long else None
-        if phase is not None:
-            phases.append(phase)
-        elif is_long or _writes(statement) or "return" in render_code(statement):
-            return []
-    return phases if any(phase.results for phase in phases) else []
+        loop, own = _long_loop(launch, statement), list[_Phase]()
+        if loop is not None:
+            own = _phases_of_loop(launch, loop, body[:place], body[place + 1 :])
+        elif not _writes(statement) and "return" not in render_code(statement):
+            result.append(statement)
+            continue
+        if not own:
+            return _Cut()
+        for phase in own:
+            phase, body[place + 1 :] = _reduced(launch, phase, body[place + 1 :])
+            phases.append(replace(phase, place=len(result)))
+            result.append(phase.loop.node)
+    return _Cut(tuple(result), tuple(phases) if any(phase.results for phase in phases) else ())
+
+
+def _long_loop(launch: Launch, statement: cst.BaseStatement) -> Loop | None:
+    loop = range_loop(statement)
+    if loop is None or names_within(loop.start, loop.stop) <= {*launch.function.constants, "tl"}:
+        return None
+    return loop
 
 
 def _writes(statement: cst.BaseStatement) -> bool:
     return bool(calls_within(statement, *WRITES))
 
 
-def _phase_of_loop(launch: Launch, place: int, loop: Loop) -> _Phase | None:
-    body = launch.function.body
+def _phases_of_loop(
+    launch: Launch,
+    loop: Loop,
+    before: Sequence[cst.BaseStatement],
+    after: Sequence[cst.BaseStatement],
+) -> list[_Phase]:
+    """Return a loop as phases: one, or two if it writes what it carries; none of other forms."""
+    phase = _phase_of_loop(launch, loop, before, after)
+    if phase is not None:
+        return [phase]
+    sums = _without_writes(loop)
+    carrying = sums and _phase_of_loop(launch, sums, before, after)
+    if not carrying or not carrying.results or not all(map(_is_scanned, carrying.results)):
+        return []
+    updates = {r.name: r.update for r in carrying.results}
+    updates |= {update.name: update for update in carrying.running}
+    is_apart = _writes_apart(loop, updates) and _writes_in_order(loop)
+    is_apart &= not reads_other_trips(launch, loop.node)
+    scan = _Phase(0, loop, (), carrying.running, is_scan=True)
+    return [carrying, scan] if is_apart else []
+
+
+def _is_scanned(result: _Result) -> bool:
+    kind = result.update.kind
+    return kind is CarriedKind.SUM or kind.is_extremum
+
+
+def _writes_in_order(loop: Loop) -> bool:
+    """Tell whether places of writes move with the loop's variable, without going round.
+
+    A variable that an address both adds and takes away leaves it where it is.
+    """
+    values = {b.target: parenthesized(b.value) for s in loop.body if (b := single_assignment(s))}
+    for call in calls_within(loop.node, *WRITES):
+        pointer = call.args[0].value
+        for _ in range(_MOST_NAMES):
+            pointer = substitute_names(pointer, values)
+        kinds = [
+            type(node.operator)
+            for node in nodes_within(pointer)
+            if isinstance(node, cst.BinaryOperation) and loop.name in names_within(node)
+        ]
+        other = set(kinds) - {cst.Add, cst.Multiply, cst.Subtract}
+        if other or (cst.Subtract in kinds and count_uses(pointer, loop.name) > 1):
+            return False
+    return True
+
+
+def _without_writes(loop: Loop) -> Loop | None:
+    """Return a loop that only carries what it does, without what it computes to write."""
+    if any(_writes(s) and expression_statement(s) is None for s in loop.body):
+        return None
+    body = [statement for statement in loop.body if not _writes(statement)]
+    carried = names_read_first(body)
+    while True:
+        read = carried.union(*map(_read_names, body))
+        kept = [s for s in body if (b := single_assignment(s)) is None or b.target in read]
+        if len(kept) == len(body):
+            return range_loop(with_body(loop.node, body)) if body else None
+        body = kept
+
+
+def _read_names(statement: cst.BaseStatement) -> set[str]:
+    binding = single_assignment(statement)
+    return names_within(statement if binding is None else binding.value)
+
+
+def _phase_of_loop(
+    launch: Launch,
+    loop: Loop,
+    before: Sequence[cst.BaseStatement],
+    after: Sequence[cst.BaseStatement],
+) -> _Phase | None:
     updates = carried_by(loop.body, loop.name)
     if updates is None or not _writes_apart(loop, updates) or reads_other_trips(launch, loop.node):
         return None
-    if _depends_on_program(loop.start, body[:place]):
+    if _depends_on_program(loop.start, before):
         return None  # it may be a part of a range already
     running = tuple(u for u in updates.values() if u.kind is CarriedKind.RUNNING)
     carried = [u for u in updates.values() if u.kind is not CarriedKind.RUNNING]
     locals_ = {*assigned_names(*loop.body), loop.name} - {u.name for u in carried}
-    if locals_ & names_read_first(body[place + 1 :]):
+    if locals_ & names_read_first(after):
         return None
     results = []
     for update in carried:
-        start = start_of_name(update.name, body[:place])
+        start = start_of_name(update.name, before)
         if start is None or (start.is_integer and update.kind in _FLOATS):
             return None
         if update.kind in (CarriedKind.SUM, *_FLOATS) and not start.is_zero:
             return None
-        leader = start_of_name(update.leader, body[:place]) if update.leader else None
+        leader = start_of_name(update.leader, before) if update.leader else None
         is_last = update.kind is CarriedKind.FOLLOWER and not update.is_first
         if is_last and (leader is None or "inf" not in leader.value):
             return None  # a part that sees nothing may end with the same extremum
@@ -214,7 +337,59 @@ def _phase_of_loop(launch: Launch, place: int, loop: Loop) -> _Phase | None:
     if not results and not _writes(loop.node):
         return None
     results.sort(key=lambda result: bool(result.update.leader))
-    return _Phase(place, loop, tuple(results), running)
+    return _Phase(0, loop, tuple(results), running)
+
+
+_REDUCING = {
+    CarriedKind.SUM: "tl.sum",
+    CarriedKind.MAXIMUM: "tl.max",
+    CarriedKind.MINIMUM: "tl.min",
+}
+
+
+def _reduced(
+    launch: Launch, phase: _Phase, after: Sequence[cst.BaseStatement]
+) -> tuple[_Phase, list[cst.BaseStatement]]:
+    """Return a phase and what follows, with blocks that are reduced there reduced in the phase."""
+    behind, names = list(after), launch.function.names
+    results, closing = list(phase.results), list[cst.BaseStatement]()
+    leaders = {result.update.leader for result in results}
+    for at, result in enumerate(results):
+        calls = [] if result.name in leaders else _reducing_calls(result, behind)
+        if not calls:
+            continue
+        total = free_name(f"{result.name}_total", {*names})
+        axis = int(render_code(argument_of(calls[0], 1, "axis") or cst.Integer("0")))
+        shape = result.start.shape[:axis] + result.start.shape[axis + 1 :]
+        closing.append(parse_statement(f"{total} = {render_code(calls[0])}"))
+        results[at] = _Result(
+            Carried(total, result.update.kind), replace(result.start, shape=shape)
+        )
+        pairs = [(call, cst.Name(total)) for call in calls]
+        behind = [replace_each(statement, pairs) for statement in behind]
+    return replace(phase, results=tuple(results), closing=tuple(closing)), behind
+
+
+def _reducing_calls(result: _Result, after: Sequence[cst.BaseStatement]) -> list[cst.Call]:
+    """Return the equal calls that reduce a block, if nothing else is done with it."""
+    if not result.start.shape or result.update.kind not in _REDUCING:
+        return []
+    reducing = _REDUCING[result.update.kind]
+    calls = [
+        call
+        for statement in after
+        for call in calls_within(statement, reducing)
+        if compact_code(call.args[0].value) == result.name
+    ]
+    axes = [argument_of(call, 1, "axis") for call in calls]
+    is_plain = all(
+        len(call.args) == 1 + (axis is not None)
+        and (len(result.start.shape) == 1 if axis is None else render_code(axis) in _PLAIN_AXES)
+        for call, axis in zip(calls, axes, strict=True)
+    )
+    uses = sum(count_uses(statement, result.name) for statement in after)
+    is_only = uses == len(calls) and len({compact_code(call) for call in calls}) == 1
+    return calls if is_plain and is_only else []
 
 
 def _depends_on_program(start: cst.BaseExpression, before: Sequence[cst.BaseStatement]) -> bool:
@@ -269,14 +444,13 @@ class _SplitWriter:
     Args:
         text: the file.
         launch: to be split.
-        phases: its loops.
+        cut: its loops.
         parts: programs that share a loop, to begin with.
     """
 
-    def __init__(
-        self, text: KernelText, launch: Launch, phases: Sequence[_Phase], parts: int
-    ) -> None:
-        self._text, self._launch, self._phases, self._parts = text, launch, phases, parts
+    def __init__(self, text: KernelText, launch: Launch, cut: _Cut, parts: int) -> None:
+        self._text, self._launch, self._cut, self._parts = text, launch, cut, parts
+        self._phases = phases = cut.phases
         self._axes = launch.axes or ()
         self._split = text.fresh("SPLIT")
         self._results = [result for phase in phases for result in phase.results]
@@ -339,7 +513,7 @@ class _SplitWriter:
             functions={function.name: nodes[0]},
             added={function.name: nodes[1:]},
             launches=[(launch.statement, [*allocated, *launched])],
-            parameters=[Parameter(self._split, self._parts, _PARTS)],
+            parameters=[Parameter(self._split, self._parts, self._cut.possible_parts)],
         )
 
     def _names(self, count: int) -> list[str]:
@@ -380,7 +554,7 @@ class _SplitWriter:
 
     def _bodies(self) -> list[tuple[list[cst.BaseStatement], bool]]:
         """Return the kernels' statements, and whether programs share each."""
-        body, bodies = self._launch.function.body, []
+        body, bodies = self._cut.body, []
         last = len(body) - 1
         for number, phase in enumerate(self._phases):
             rest = body[phase.place + 1 :]
@@ -389,7 +563,7 @@ class _SplitWriter:
             ahead = with_finite_starts(
                 self._ahead(number), [result.update for result in phase.results]
             )
-            shared = [*ahead, *self._shared_loop(phase), *self._stores(number)]
+            shared = [*ahead, *self._shared_loop(phase), *phase.closing, *self._stores(number)]
             bodies.append((list(map(self._unfolded, shared)), True))
             if is_last and not ends:
                 tail = self._ahead(len(self._phases), last + 1)
@@ -413,14 +587,16 @@ class _SplitWriter:
 
     def _ahead(self, number: int, place: int | None = None) -> list[cst.BaseStatement]:
         """Return the statements ahead of a loop, with the joined results of earlier ones."""
-        body = self._launch.function.body
+        body = self._cut.body
         end = self._phases[number].place if place is None else place
         begin = self._phases[number - 1].place if number else 0
         at = {phase.place: index for index, phase in enumerate(self._phases)}
         statements: list[cst.BaseStatement] = []
         for index, statement in enumerate(body[:end]):
             if index in at:
-                statements += self._joined(at[index])
+                is_before = place is None and self._phases[number].is_scan
+                joined = self._joined_before if is_before and at[index] == number - 1 else None
+                statements += (joined or self._joined)(at[index])
             elif not _writes(statement):
                 statements.append(statement)
             elif index >= begin:  # each write happens in one of the kernels
@@ -495,6 +671,35 @@ class _SplitWriter:
         if not is_fold and all(not result.start.shape for result in results):
             return self._joined_scalars(number, results)
         return self._joined_blocks(number, results)
+
+    def _joined_before(self, number: int) -> list[cst.BaseStatement]:
+        """Return statements that join the results of the parts ahead of the program's own."""
+        statements: list[cst.BaseStatement] = []
+        for result in self._phases[number].results:
+            if result.start.shape:
+                statements += self._joined_blocks_before(number, result)
+                continue
+            parts = free_name("parts", {*self._launch.function.names})
+            start = result.start.value if result.update.kind.is_extremum else "0"
+            loaded = f"tl.load({self._pointer(number, result, parts)})"
+            ahead = f"tl.where({parts} < {self._part()}, {loaded}, {start})"
+            word = _REDUCING[result.update.kind]
+            statements += parse_statements(
+                f"{parts} = tl.arange(0, {self._split})\n{result.name} = {word}({ahead}, axis=0)\n"
+            )
+        return statements
+
+    def _joined_blocks_before(self, number: int, result: _Result) -> list[cst.BaseStatement]:
+        loaded = f"tl.load({self._pointer(number, result, self._trip)})"
+        joins = {
+            CarriedKind.SUM: f"{result.name} + {loaded}",
+            CarriedKind.MAXIMUM: f"tl.maximum({result.name}, {loaded})",
+            CarriedKind.MINIMUM: f"tl.minimum({result.name}, {loaded})",
+        }
+        joined = joins[result.update.kind]
+        return parse_statements(
+            f"for {self._trip} in range(0, {self._part()}):\n    {result.name} = {joined}\n"
+        )
 
     def _joined_scalars(self, number: int, results: Sequence[_Result]) -> list[cst.BaseStatement]:
         if not results:

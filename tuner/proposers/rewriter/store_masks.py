@@ -155,7 +155,7 @@ class _Reader:
 
     def _is_block(self, pointer: cst.BaseExpression) -> bool:
         """Tell whether an address is a block's: it comes from a range."""
-        pending, seen = [cst.ensure_type(pointer, cst.BaseExpression)], set[str]()
+        pending, seen = [pointer], set[str]()
         while pending:
             node = pending.pop()
             if calls_within(node, "tl.arange"):
