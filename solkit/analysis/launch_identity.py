@@ -20,6 +20,7 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters.launch_recording import CapturedLaunch
 from solkit.analysis import cuda
+from solkit.analysis.library import LibraryOp
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.core import KernelProgram, Launch, Value, canonical
 from solkit.kernelfiles import Workload
@@ -58,11 +59,16 @@ def captured_identity(captured: Captured) -> str:
     if captured.notes or not captured.is_whole or not launches or not all(launches):
         return ""
     operators = [
-        (replace(operator.op, line=""), operator.after, operator.count)
+        (_without_lines(operator.op), operator.after, operator.count)
         for operator in captured.library
     ]
     text = repr((launches, operators, captured.outputs, captured.autotuning))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_lines(op: LibraryOp) -> LibraryOp:
+    accesses = tuple(replace(access, line="") for access in op.accesses)
+    return replace(op, line="", accesses=accesses)
 
 
 def _identity_of_launch(captured: CapturedLaunch) -> str:

@@ -102,6 +102,15 @@ def choice_reader(kernel):
     return launch
 
 
+def copied_first(x):
+    return launcher(tuned())(x.contiguous() + 1)
+
+
+def copied_first_elsewhere(x):
+    y = x.contiguous() + 1
+    return launcher(tuned(add_before))(y)
+
+
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
 ALIKE = [
     ((tuned(), {}), (tuned(), {})),
@@ -110,6 +119,7 @@ ALIKE = [
     ((tuned(), {"n": 256}), (tuned(**PRUNED), {"n": 256})),  # it prunes nothing there
     ((tuned(**PRUNED), {}), (tuned(configs=CONFIGS[:2]), {})),
     ((tuned(configs=CONFIGS[1:2]), {}), (tuned(), {"params": {"BLOCK": 128}})),
+    ((copied_first, {}), (copied_first_elsewhere, {})),  # operators on other lines
     ((tuned(reset_to_zero=["out"]), {}), (tuned(add_before, reset_to_zero=["out"]), {})),
 ]
 HOOKED = [triton.Config(c.kwargs, num_warps=c.num_warps, pre_hook=zero_out) for c in CONFIGS]
