@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -40,7 +41,7 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         tensors.extend(make())
         return tensors
 
-    program = trace(run)
+    program = _reaching_results(trace(run))
     makers, varying = _makers(program.ops), _varying(program.ops)
     sparsity, ordered = Sparsity(makers), _ordered(program.ops)
     ranges = _ranges(program.ops)
@@ -70,6 +71,17 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         [tensor for tensor, use in named if use.storage in repeated],
         [(tensor, samples[use.storage]) for tensor, use in named if use.storage in samples],
     )
+
+
+def _reaching_results(program: Program) -> Program:
+    """Return the program without ops that no argument is made of, such as those of a module."""
+    needed = {use.storage for use in program.results}
+    kept: list[TracedOp] = []
+    for op in reversed(program.ops):
+        if any(use.storage in needed for use in (*op.outputs, *op.written)):
+            needed |= {use.storage for use in op.inputs}
+            kept.append(op)
+    return replace(program, ops=tuple(reversed(kept)))
 
 
 _ANY = (-math.inf, math.inf)

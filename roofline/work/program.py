@@ -394,6 +394,8 @@ class Recorder(TorchDispatchMode):
             return self._whole(func, args, kwargs)
         if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
             return parts
+        if func.namespace == "prim":  # asks for a device or a layout
+            return func(*args, **kwargs)
         if is_view(func):  # its region is in the uses of what reads it
             return self._view(func, args, kwargs)
         before = self.frozen((args, kwargs))

@@ -788,6 +788,16 @@ def _product(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(zeros=None if kept is None or kept.all() else ~kept)
 
 
+@_rule("product and term")
+def _product_and_term(op: TracedOp, facts: _Lookup) -> _Facts:
+    """0 where both are; minus infinity where the term is, as of a mask that is added to scores."""
+    ndim, beta = len(op.result.shape), op.arguments.get("beta", 1)
+    term = (facts(op.arguments["self"]) if beta else _of_number(0)).over(ndim)
+    zeros = _both(_product(op, facts).zeros, term.zeros)
+    floor = term.floor if beta > 0 else None
+    return _Facts(zeros if zeros is not None and zeros.any() else None, floor)
+
+
 def _kept(zeros: Mask | None, shape: Sequence[int]) -> Mask:
     return everything(len(shape)) if zeros is None else ~zeros
 

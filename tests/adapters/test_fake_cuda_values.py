@@ -319,3 +319,24 @@ def test_the_same_seed_gives_the_same_indices(in_child):
     assert (a == again_a).all()
     assert (b == again_b).all()
     assert (a != b).any()
+
+
+def test_rows_that_are_written_one_by_one_do_not_copy_the_rest(in_child):
+    def places():
+        from solkit.roofline.work.program import trace
+
+        mask, seen = torch.ones(64, 64, device="cuda"), []
+
+        def write_rows():
+            for i in range(64):
+                mask[i, : i + 1] = 0
+                held = contents.contents_of_storage[mask.untyped_storage()._cdata]
+                seen.append(held.flat.data_ptr())
+            return [mask]
+
+        trace(write_rows)
+        return len(set(seen)), fake_cuda.known_value(mask)
+
+    copies, value = in_child(places)
+    assert copies == 1
+    assert np.array_equal(value, np.triu(np.ones((64, 64)), 1))

@@ -268,6 +268,8 @@ def _later_write(
     if len(written) != 1 or func.overloadpacket in _RELOCATING:
         return None
     (target,) = written
+    if not draws and not any(map(_is_delayed, inputs)):
+        return None  # looking at contents keeps them: the next write would copy them
     whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
     seen = _views_of_inputs(
         [tensor for tensor in inputs if tensor is not target or not (overwrites and whole)]
@@ -282,6 +284,11 @@ def _later_write(
     if call is None or not _is_affordable(func, inputs, ()):
         return None
     return Later(call, 0, own)
+
+
+def _is_delayed(tensor: torch.Tensor) -> bool:
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    return contents is not None and contents.later is not None
 
 
 def _views_of_inputs(tensors: Sequence[torch.Tensor]) -> dict[int, Seen] | None:

@@ -52,6 +52,15 @@ PROBLEMS = {
         3 * Q,
         Q,
     ),
+    "causal, its mask added by the product": (
+        QKV,
+        "m = torch.zeros(16, 16, dtype=bf16, device=DEV).masked_fill_(~causal(16), -torch.inf)\n"
+        "q, k, v = (t.flatten(0, 1) for t in (a0, a1, a2))\n"
+        "return torch.baddbmm(m, q / 2.8, k.mT).softmax(-1) @ v",
+        attention(4 * SEEN, 64),
+        CAUSAL,
+        Q,
+    ),
     "dense, its softmax in fp32": (
         QKV,
         "p = (a0 @ a1.mT).float().softmax(-1).to(bf16)\nreturn p @ a2",
