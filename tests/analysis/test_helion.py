@@ -123,6 +123,7 @@ def helion_analyses(in_child, tmp_path_factory):
 
 
 @needs_helion
+@pytest.mark.slow
 def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(helion_analyses):
     analyses = [helion_analyses.fixed, helion_analyses.tiled, helion_analyses.drawn]
     for result in analyses:
@@ -140,6 +141,7 @@ def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(helion_ana
 
 
 @needs_helion
+@pytest.mark.slow
 def test_operators_of_the_generated_host_code_have_the_line_of_the_call(helion_analyses):
     call = FILE.splitlines().index("    return doubled(x)") + 1
     launches = [kernel.launch for kernel in helion_analyses.zeroed.kernels]
@@ -148,6 +150,7 @@ def test_operators_of_the_generated_host_code_have_the_line_of_the_call(helion_a
 
 
 @needs_helion
+@pytest.mark.slow
 def test_listed_configurations_are_the_space_and_the_first_is_shown(helion_analyses):
     own, points, first = helion_analyses.own, helion_analyses.points, helion_analyses.first
     assert (own["block_sizes_0"], own["block_sizes_1"]) == (4, 256)

@@ -110,6 +110,7 @@ def test_figures_are_drawn(tmp_path):
     assert all((tmp_path / "plots" / name).read_bytes()[:4] == b"\x89PNG" for name in names)
 
 
+@pytest.mark.slow
 def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
     from solkit.surrogate.ensemble import RegressorSettings
     from solkit.surrogate.trees import log2_target

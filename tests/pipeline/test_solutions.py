@@ -306,6 +306,7 @@ def recorded(folder, times):
             )
 
 
+@pytest.mark.quick("json-py")
 @pytest.mark.parametrize(("form", "out"), [("py", "py"), ("json", "json"), ("json", "py")])
 def test_the_winner_of_a_search_is_written_as_a_solution(tmp_path, form, out):
     folder = folder_of(tmp_path, 2048, 8)

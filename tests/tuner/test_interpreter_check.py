@@ -488,6 +488,10 @@ def test_what_its_parent_does_not_take_is_not_asked_of_a_variant(checker):
     parent = TUNED_ROWS.replace("row * stride", "row * N").replace("keep, x * w, 0", "True, x, 0")
     result, why = checked(checker, parent, "BLOCK=64", "BLOCK=16", N=64)
     assert result is Checked.RIGHT, why
+
+
+@pytest.mark.slow
+def test_sizes_that_its_parent_does_not_take_are_not_asked_of_a_variant(checker):
     parent = TUNED_ROWS.replace("range(0, N, BLOCK)", "range(0, N, 64)")
     result, why = checked(checker, parent, "num_warps=4):", "num_warps=1):", N=64)
     assert result is Checked.RIGHT, why

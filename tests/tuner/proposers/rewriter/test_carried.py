@@ -223,9 +223,11 @@ def kernel(x):
     return y
 """
 ROWS = {"M": 2, "N": 70}  # a few trips of each loop
+NAMED = {"argvalues": [ARGMAX, TWO_ROWS, NORM], "ids": ["argmax", "two rows", "norm"]}
 
 
-@pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
+@pytest.mark.quick("two rows")
+@pytest.mark.parametrize("source", **NAMED)
 def test_rows_are_split_whatever_they_carry(source, is_right):
     (variant,) = variants(Split(), source, FEW_SMS, **ROWS)
     loops = source.count("    for o in range(")
@@ -234,7 +236,8 @@ def test_rows_are_split_whatever_they_carry(source, is_right):
     assert is_right(variant, source, **ROWS)
 
 
-@pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
+@pytest.mark.quick("argmax", "norm")
+@pytest.mark.parametrize("source", **NAMED)
 def test_lanes_reduce_once_after_the_loop(source, is_right):
     (variant,) = variants(Lanes(), source, **ROWS)
     loop = variant.split("for o in range(")[1].split("    tl.store")[0]
@@ -307,7 +310,8 @@ LOW = TWO_ROWS.replace(
 )
 
 
-@pytest.mark.parametrize("rewrite", [Split(), Lanes()])
+@pytest.mark.quick("lanes")
+@pytest.mark.parametrize("rewrite", [Split(), Lanes()], ids=["split", "lanes"])
 def test_a_maximum_may_be_far_below_zero(rewrite, is_right):
     (variant,) = variants(rewrite, LOW, FEW_SMS, **ROWS)
     assert is_right(variant, LOW, **ROWS)

@@ -139,11 +139,18 @@ def kernel(x):
 """
 
 
-def test_parts_share_the_last_of_three_axes(is_right):
-    sizes = {"B": 2, "H": 3, "S": 40, "D": 16}
-    (variant,) = variants(Split(), THREE_AXES, **sizes)
+AXES = {"B": 2, "H": 3, "S": 40, "D": 16}
+
+
+def test_parts_share_the_last_of_three_axes():
+    (variant,) = variants(Split(), THREE_AXES, **AXES)
     assert "B * SPLIT" in variant
-    assert is_right(variant, THREE_AXES, **sizes)
+
+
+@pytest.mark.slow
+def test_parts_of_three_axes_are_right(is_right):
+    (variant,) = variants(Split(), THREE_AXES, **AXES)
+    assert is_right(variant, THREE_AXES, **AXES)
 
 
 def test_a_sum_that_does_not_begin_at_zero_is_not_split():
