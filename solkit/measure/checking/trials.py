@@ -553,7 +553,7 @@ class _Kept:
 
     @property
     def has_enough(self) -> bool:
-        """Whether a candidate without much time goes by these alone."""
+        """True if a candidate without much time goes by these alone."""
         return self.is_full and len(self.trials) >= _ENOUGH
 
 
