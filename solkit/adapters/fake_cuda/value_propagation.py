@@ -47,6 +47,13 @@ from solkit.adapters.fake_cuda.cpu_draws import DrawsInStep, draws_few_on_cpu
 from solkit.adapters.fake_cuda.deferred_values import Later, Seen, drawn_call, note_call
 from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_guesses, report_guess
 from solkit.adapters.fake_cuda.shortcuts import try_at_once
+from solkit.adapters.fake_cuda.suppositions import (
+    ALL_SET,
+    GUESSED_SET,
+    SMALL,
+    named_arguments,
+    suppose_contents,
+)
 from solkit.errors import UnsupportedError
 
 __all__ = [
@@ -159,7 +166,7 @@ def _choices(
     inputs: Sequence[torch.Tensor],
 ) -> int | None:
     """Return the number of different results, of drawn integers and what is made of one tensor."""
-    named = _named_arguments(func, args, kwargs)
+    named = named_arguments(func, args, kwargs)
     if func.overloadpacket in (_aten.randint, _aten.randint_like):
         return max(int(named["high"]) - int(named.get("low", 0)), 1)
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
@@ -189,14 +196,6 @@ def _limited_choices(
     if packet is _aten.clamp and isinstance(least, int) and isinstance(most, int):
         return max(most - least + 1, 1)
     return None
-
-
-def _named_arguments(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the arguments of a call by their names in the schema."""
-    names = [argument.name for argument in func._schema.arguments]
-    return {**dict(zip(names, args)), **kwargs}
 
 
 @functools.cache
@@ -467,7 +466,7 @@ def _remember_constant(
 ) -> None:
     fill: Any = _FILLS[func.overloadpacket]
     if isinstance(fill, str):
-        fill = _named_arguments(func, args, kwargs)[fill]
+        fill = named_arguments(func, args, kwargs)[fill]
     with computing_really():
         one = torch.full((), fill, dtype=fake.dtype, device="cpu")
         remember_contents(fake, KnownContents(one.expand(fake.shape)))
@@ -595,7 +594,7 @@ class KnownValues(TorchDispatchMode):
             out = _call_on_fakes(func, args, kwargs)
         if isinstance(func, torch._ops.OpOverload):
             propagate_values(func, args, kwargs, out)
-            _suppose_contents(func, args, kwargs, out)
+            suppose_contents(func, args, kwargs, out)
         return out
 
 
@@ -656,7 +655,7 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if func._schema.name.startswith("aten::_use_"):  # asks for a library, and there is none here
         return False
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    if func._schema.is_mutable or not inputs or sum(t.numel() for t in inputs) > _SMALL:
+    if func._schema.is_mutable or not inputs or sum(t.numel() for t in inputs) > SMALL:
         raise UnsupportedError(f"{func} has no kernel for fake tensors")
 
     def real_leaf(leaf: Any) -> Any:
@@ -748,11 +747,11 @@ def _answer_nonzero(tensor: torch.Tensor) -> torch.Tensor:
         report_earlier_guesses(*fact.guesses)
         return make_holding(tensor, KnownContents(value, fact.guesses, fact.drawn)).to(torch.int64)
     share = recall_share(tensor)
-    sentence = _ALL_SET if share is None else f"one in {1 / share:g} elements {_GUESSED_SET}"
+    sentence = ALL_SET if share is None else f"one in {1 / share:g} elements {GUESSED_SET}"
     report_guess(sentence)
     count = tensor.numel() if share is None else max(1, round(tensor.numel() * share))
     indices = tensor.new_empty((count, tensor.dim()), dtype=torch.int64)
-    if indices.numel() <= _SMALL and tensor.numel():
+    if indices.numel() <= SMALL and tensor.numel():
         with computing_really():
             places = torch.arange(count, device="cpu") * tensor.numel() // count
             value = torch.stack(torch.unravel_index(places, tuple(tensor.shape)), dim=-1)
@@ -776,7 +775,7 @@ def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor 
 def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     fact = recall_exact(mask)
     if fact is None:
-        report_guess(_ALL_SET)
+        report_guess(ALL_SET)
         return tensor.new_empty((torch.broadcast_shapes(tensor.shape, mask.shape).numel(),))
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
     with computing_really():
@@ -822,104 +821,6 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     _aten.int_repr.default: _int_repr,
     _aten.dequantize.self: _dequantised,
     _aten._nested_tensor_from_mask_left_aligned.default: lambda *_: False,  # a fast path
-}
-
-
-# ------------------------------------------------------------------------- suppositions
-
-_GUESSED_SET = "of a mask were guessed to be set"
-_ALL_SET = f"all elements {_GUESSED_SET}"
-_SMALL = 1 << 20
-"""No contents are guessed for tensors with more elements."""
-
-
-def _suppose_contents(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
-) -> None:
-    """Guess contents that may decide what a program does; reported only if they do."""
-    if func.overloadpacket is _aten.any:
-        _suppose_none(out)
-        return
-    supposed = _SUPPOSED.get(func.overloadpacket)
-    if supposed is None:
-        return
-    tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
-    result = tensors[-1]  # values, indices
-    if result.dtype != torch.int64 or result.numel() > _SMALL or recall_exact(result) is not None:
-        return
-    fact = supposed(result, _named_arguments(func, args, kwargs))
-    if fact is not None:
-        remember_contents(result, fact)
-
-
-def _suppose_none(result: Any) -> None:
-    """Guess that a search finds nothing: mostly it looks for what must not be, as a NaN."""
-    if isinstance(result, FakeTensor) and result.numel() == 1 and recall_exact(result) is None:
-        with computing_really():
-            value = torch.zeros(result.shape, dtype=result.dtype, device="cpu")
-        remember_contents(
-            result, KnownContents(value, (locate_sentence("any() was guessed to find nothing"),))
-        )
-
-
-def _balanced_indices(indices: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
-    """Return indices that choose each element of a dimension equally often.
-
-    Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
-    """
-    source: torch.Tensor = arguments["self"]
-    if "dim" in arguments or "num_samples" not in arguments:
-        dim = arguments.get("dim", None if "keepdim" in arguments else -1)
-        choices = source.numel() if dim is None else source.shape[dim] if source.dim() else 1
-    else:
-        dim, choices = -1, source.shape[-1]
-    shape = list(indices.shape)
-    if not choices or not indices.numel():
-        return None
-    along = dim if dim is not None and len(shape) == source.dim() and shape else 0
-    with computing_really():
-        size = shape.pop(along) if shape else 1
-        value = torch.arange(indices.numel(), device="cpu") % choices
-        value = value.view(*shape, size).movedim(-1, along) if indices.dim() else value.view(())
-        value = value.contiguous()
-    return KnownContents(value, (locate_sentence(f"{_BALANCED} over {choices} choices"),))
-
-
-_BALANCED = "routing was guessed balanced"
-
-
-def _all_set_mask(count: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
-    """Return a mask that selects everything: the usual case, and the largest count."""
-    mask: torch.Tensor = arguments["self"]
-    if mask.dtype != torch.bool or not count.numel():
-        return None
-    with computing_really():
-        value = torch.full((), mask.numel() // count.numel(), device="cpu").expand(count.shape)
-    return KnownContents(value, (locate_sentence(_ALL_SET),))
-
-
-def _even_counts(counts: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
-    """Suppose that each value occurs equally often."""
-    bins, number = counts.numel(), arguments["self"].numel()
-    if not bins or arguments.get("weights") is not None:
-        return None
-    with computing_really():
-        value = number // bins + (torch.arange(bins, device="cpu") < number % bins).long()
-    return KnownContents(
-        value, (locate_sentence(f"values were guessed to be spread evenly over {bins} bins"),)
-    )
-
-
-_SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], KnownContents | None]] = {
-    **dict.fromkeys(
-        (_aten.topk, _aten.sort, _aten.argsort, _aten.argmax, _aten.argmin, _aten.max, _aten.min),
-        _balanced_indices,
-    ),
-    **dict.fromkeys(
-        (_aten.multinomial, _aten.kthvalue, _aten.median, _aten.mode), _balanced_indices
-    ),
-    **dict.fromkeys((_aten.sum, _aten.count_nonzero), _all_set_mask),
-    _aten.bincount: _even_counts,
 }
 
 
