@@ -43,6 +43,11 @@ _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.at
 _LAUNCHER = "kernel"
 _OF_THE_PROBLEM = ("reference", "inputs", "check", "valid", _LAUNCHER)
 
+_TURN_OFF = (
+    *("torch.no_grad", "torch.inference_mode"),
+    *("torch.compiler.disable", "torch._dynamo.disable", "torch.jit.ignore"),
+)
+
 
 @dataclass(frozen=True)
 class _Inlined:
@@ -64,7 +69,7 @@ def with_inlined_launchers(tree: cst.Module) -> cst.Module:
             node.name.value: node
             for node in tree.body
             if isinstance(node, cst.FunctionDef)
-            and not node.decorators
+            and all(map(_only_turns_off, node.decorators))
             and node.name.value not in _OF_THE_PROBLEM
             and not calls_within(node, _LAUNCHER)  # an entry point of another form
             and node.name.value in launching | _callers(tree, launching)
@@ -74,6 +79,14 @@ def with_inlined_launchers(tree: cst.Module) -> cst.Module:
             return _without_unused(tree, plain)
         tree = replace_each(tree, [(text.launcher, node)])
     return tree
+
+
+def _only_turns_off(decorator: cst.Decorator) -> bool:
+    """Tell whether a decorator only turns gradients or tracing off: launches have neither."""
+    node = decorator.decorator
+    if isinstance(node, cst.Call):
+        node = node.func if not node.args else node
+    return render_code(node) in _TURN_OFF
 
 
 def _launches_argument(node: cst.CSTNode) -> TypeGuard[cst.FunctionDef]:

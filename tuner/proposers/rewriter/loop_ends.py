@@ -8,7 +8,7 @@ that are known to be 0, 1, minus infinity, true, false, or what they were before
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -126,11 +126,13 @@ class _Mask:
         end: the first column from which on it is the same for every row, as code over what the
             function has before the loop.
         value: what it is then.
+        has_first: whether it is true for every row in the first column of the loop.
     """
 
     node: cst.Comparison
     end: str
     value: str
+    has_first: bool = False
 
 
 def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
@@ -183,6 +185,8 @@ def _masks_of(
             if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
                 continue
             mask = _mask_in(node, columns, values, fixed, function, before)
+            if mask is not None and render_code(loop.start) != "0":
+                mask = replace(mask, has_first=False)
             if mask is not None and not _all_names(node, values) & late & moving - {loop.name}:
                 yield mask
 
@@ -306,7 +310,29 @@ def _mask_in(
         return None
     code = _largest(row, _Blocks(_single_values(before), function))
     end = f"{code} + 1" if sign == ">=" else code
-    return _Mask(node, end, _FALSE if is_false else _TRUE)
+    own = _single_values(before)
+    has_first = is_false and sign == ">=" and _is_natural(row, own, function)
+    return _Mask(node, end, _FALSE if is_false else _TRUE, has_first)
+
+
+def _is_natural(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression], function: JitFunction
+) -> bool:
+    """Tell whether an index is 0 or more: a sum of products of programs, ranges and sizes."""
+    node = _without_axes(node)
+    if isinstance(node, cst.Name):
+        value = values.get(node.value)
+        is_size = node.value in function.constants
+        return is_size or (value is not None and _is_natural(value, values, function))
+    if isinstance(node, cst.BinaryOperation):
+        sides = (node.left, node.right)
+        kinds = (cst.Add, cst.Multiply)
+        return isinstance(node.operator, kinds) and all(
+            _is_natural(side, values, function) for side in sides
+        )
+    if called_name(node) == "tl.arange":
+        return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
+    return isinstance(node, cst.Integer) or called_name(node) == "tl.program_id"
 
 
 def _expanded(
@@ -412,6 +438,7 @@ class _Trip:
 
     def __init__(self, mask: _Mask) -> None:
         self._mask, self._mask_value = plain_code(mask.node), mask.value
+        self._has_first = mask.has_first
         self.values: dict[str, str] = {}
 
     def run(self, body: Sequence[cst.BaseStatement]) -> bool:
@@ -462,7 +489,7 @@ class _Trip:
         if isinstance(node, (cst.Integer, cst.Float)):
             number = float(node.evaluated_value)
             return {0.0: _ZERO, 1.0: _ONE}.get(number, _POSITIVE)
-        if plain_code(node) in _LOWEST_CODES:
+        if plain_code(node) in _LOWEST_CODES or (self._has_first and _is_far_down(node)):
             return _LOWEST
         if isinstance(node, cst.Comparison):
             return self._of_comparison(node)
@@ -545,6 +572,20 @@ def chooses_larger(node: cst.Call) -> bool:
 def _larger_of(values: Sequence[str]) -> str:
     others = [value for value in values if value != _LOWEST]
     return others[0] if len(others) == 1 else values[0] if len(set(values)) == 1 else _UNKNOWN
+
+
+def _is_far_down(node: cst.BaseExpression) -> bool:
+    """Tell whether a number is written to stand for minus infinity.
+
+    It does where each row has a score in the first trip, next to which its exponential is 0.
+    """
+    if not isinstance(node, cst.UnaryOperation) or not isinstance(node.operator, cst.Minus):
+        return False
+    value = node.expression
+    return isinstance(value, (cst.Integer, cst.Float)) and float(value.evaluated_value) >= _FAR
+
+
+_FAR = 1e6
 
 
 def _only_computes(call: cst.Call) -> bool:

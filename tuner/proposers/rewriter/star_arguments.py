@@ -1,7 +1,7 @@
 """``*x.stride()`` in a launch becomes an argument for each axis, where the number of axes is known.
 
 It follows from ``B, H, S, D = x.shape``, from how the tensor is allocated, or from how many
-parameters the other arguments leave.
+parameters the other arguments leave, to several tensors alike.
 """
 
 from __future__ import annotations
@@ -65,15 +65,17 @@ def _plain_args(
     tensors = {_unpacked(arg) for arg in call.args if arg.star == "*"}
     if any(arg.star == "**" for arg in call.args) or "" in tensors:
         return None
-    if ranks.count(None) == 1:
+    if unknown := ranks.count(None):
         keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
         others = _filled_otherwise(function)
         if others is None:
             return None
         fixed = len(set(function.params) - keywords - others)
-        plain = sum(arg.keyword is None for arg in call.args) - 1
+        plain = sum(arg.keyword is None for arg in call.args) - unknown
         rest = fixed - plain - sum((rank or 1) - 1 for rank in ranks)
-        ranks[ranks.index(None)] = rest if rest > 0 else None
+        # were they unlike, one would have fewer axes than that: asking it for them is an error
+        own_rank = rest // unknown if rest > 0 and rest % unknown == 0 else None
+        ranks = [own_rank if rank is None else rank for rank in ranks]
     args: list[cst.Arg] = []
     for arg, rank in zip(call.args, ranks, strict=True):
         if rank is None:

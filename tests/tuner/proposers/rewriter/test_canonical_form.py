@@ -295,3 +295,28 @@ def test_statements_on_one_line_get_lines_of_their_own():
     joined = TILES.replace("BLOCK)\n    pid", "BLOCK); pid")
     assert joined != TILES
     assert canonical_form(HEADER + joined) == canonical_form(HEADER + TILES)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "is_inlined"),
+    [("torch.no_grad()", True), ("torch.inference_mode()", True), ("torch.compile", False)],
+)
+def test_a_launcher_that_turns_gradients_off_is_inlined(decorator, is_inlined):
+    source = f"""
+@triton.jit
+def copy(x, y, N: tl.constexpr):
+    tl.store(y + tl.arange(0, N), tl.load(x + tl.arange(0, N)))
+
+
+@{decorator}
+def copied(x):
+    y = torch.empty_like(x)
+    copy[(1,)](x, y, N=16)
+    return y
+
+
+def kernel(x):
+    return copied(x)
+"""
+    (launch,) = parse_kernel(canonical_form(HEADER + source)).launches
+    assert launch.launcher.name.value == ("kernel" if is_inlined else "copied")

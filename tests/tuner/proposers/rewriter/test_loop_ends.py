@@ -92,7 +92,7 @@ def test_a_mask_may_be_written_otherwise(mask, end):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (MASK, "tl.where(rows[:, None] >= cols[None, :], scores, -1e9)"),  # a row may have no key
+        (MASK, "tl.where(rows[:, None] > cols[None, :], scores, -1e9)"),  # a row may have no key
         (MASK, "tl.where(rows[:, None] <= cols[None, :], scores, float('-inf'))"),  # the others
         (MASK, "tl.where(rows[:, None] >= cols[None, :], float('-inf'), scores)"),
         (MASK, "tl.where((rows[:, None] >= cols[None, :]) | (cols < 4)[None, :], scores, "
@@ -348,3 +348,26 @@ def test_trips_may_divide_choose_the_larger_and_branch(is_right):
 def test_trips_that_choose_branch_or_divide_otherwise_count(old, new):
     assert old in BRANCHED
     assert not variants(LoopEnds(), canonical(BRANCHED.replace(old, new)))
+
+
+@pytest.mark.parametrize("fill", ["-1.0e8", "-1000000000"])
+def test_a_number_far_below_stands_for_minus_infinity_where_rows_have_a_first_score(is_right, fill):
+    far = CAUSAL.replace('scores, float("-inf"))', f"scores, {fill})")
+    assert fill in far
+    assert ends(far) == [END]
+    assert is_right(variants(LoopEnds(), far)[0], far, S=40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rows[:, None] >= cols", "rows[:, None] > cols"),  # the first row has no score
+        ("rows[:, None] >= cols", "rows[:, None] - S >= cols"),
+        ("range(0, S, BLOCK)", "range(BLOCK, S, BLOCK)"),
+        ("-1.0e8", "-100.0"),
+    ],
+)
+def test_without_a_first_score_such_a_number_is_one(old, new):
+    far = CAUSAL.replace('scores, float("-inf"))', "scores, -1.0e8)")
+    assert old in far
+    assert not variants(LoopEnds(), far.replace(old, new))

@@ -52,10 +52,6 @@ def test_sizes_are_written_out():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (
-            "M, N = x.shape\n    y = torch.empty((M, N),",
-            "M, N = len(x), 4\n    y = x.new_empty((M, N),",
-        ),
         ("*x.stride()", "*strides"),
         ("*x.stride(), *y.stride(), M, N=N", "*x.stride(), *y.stride(), **sizes"),
     ],
@@ -92,3 +88,21 @@ def test_parameters_that_may_be_left_out_leave_the_number_open():
     source = UNKNOWN.replace("N: tl.constexpr", "N: tl.constexpr, EVEN: tl.constexpr = False")
     assert source != UNKNOWN
     assert not parse_kernel(canonical_form(HEADER + source)).launches
+
+
+THREE = FILE.replace("x_ptr, y_ptr, sxm, sxn,", "x_ptr, b_ptr, y_ptr, sxm, sxn, sbm, sbn,")
+THREE = THREE.replace("def kernel(x):", "def kernel(x, b):").replace("(x, y, *x", "(x, b, y, *x")
+THREE = THREE.replace("*x.stride(), *y", "*x.stride(), *b.stride(), *y")
+
+
+def test_tensors_that_say_nothing_share_the_parameters_that_are_left():
+    """Were they unlike, one would not have the axis that it is asked for."""
+    unsaid = THREE.replace("torch.empty((M, N), device=x.device)", "x.clone()")
+    strides = [f"{t}.stride({i})" for t in "xby" for i in (0, 1)]
+    assert arguments(unsaid) == ["x", "b", "y", *strides, "M", "N"]
+
+
+def test_parameters_that_do_not_divide_say_nothing():
+    unsaid = THREE.replace("torch.empty((M, N), device=x.device)", "x.clone()")
+    unsaid = unsaid.replace("sbm, sbn,", "sbm, sbn, sbk,")
+    assert not parse_kernel(canonical_form(HEADER + unsaid)).single
