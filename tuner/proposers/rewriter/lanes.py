@@ -85,7 +85,7 @@ def _loop_with_lanes(
     trip = unpacked_statements(loop.body)
     loop = replace(loop, node=with_body(loop.node, trip), body=tuple(trip))
     updates = carried_by(trip, loop.name)
-    width = _width_of_blocks(loop)
+    width = _width_of_blocks(loop, body[:place])
     if updates is None or not width:
         return None
     kept = [u for u in updates.values() if u.kind is not CarriedKind.RUNNING]
@@ -116,17 +116,35 @@ def _loop_with_lanes(
     ]
 
 
-def _width_of_blocks(loop: Loop) -> str:
-    """Return the length of the loop's blocks, which have one axis; empty if there are others."""
-    slices = (node for node in nodes_within(loop.node) if isinstance(node, cst.Subscript))
+def _width_of_blocks(loop: Loop, before: Sequence[cst.BaseStatement]) -> str:
+    """Return the length of the loop's blocks, which have one axis; empty if there are others.
+
+    Args:
+        loop: the loop.
+        before: statements ahead of it, where a range may stand that it uses.
+    """
+    sources = list(_made_before(loop, before))
+    nodes = [node for part in (loop.node, *sources) for node in nodes_within(part)]
+    slices = (node for node in nodes if isinstance(node, cst.Subscript))
     if any("None" in render_code(node) for node in slices):
         return ""
     ends = {
         render_code(end)
-        for call in calls_within(loop.node, "tl.arange")
+        for part in (loop.node, *sources)
+        for call in calls_within(part, "tl.arange")
         if (end := argument_of(call, 1, "end")) is not None
     }
     return ends.pop() if len(ends) == 1 else ""
+
+
+def _made_before(loop: Loop, before: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:
+    """Yield the statements ahead of a loop that make the values which it reads."""
+    names = names_within(loop.node)
+    for statement in reversed(before):
+        binding = single_assignment(statement)
+        if binding is not None and binding.target in names:
+            names |= names_within(binding.value)
+            yield statement
 
 
 def _is_along_row(call: cst.Call) -> bool:

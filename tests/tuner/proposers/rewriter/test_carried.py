@@ -328,6 +328,18 @@ def test_a_part_may_see_nothing(is_right):
     assert is_right(variant, masked, **ROWS)
 
 
+def test_a_range_that_stands_ahead_of_the_loop_has_lanes_too(is_right):
+    ahead = NORM.replace("    s = 0.0\n", "    s = 0.0\n    lanes = tl.arange(0, B)\n").replace(
+        "tl.arange(0, B)", "lanes"
+    )
+    ahead = ahead.replace("    lanes = lanes\n", "    lanes = tl.arange(0, B)\n")
+    assert ahead.count("tl.arange") == 1
+    (variant,) = variants(Lanes(), ahead, **ROWS)
+    assert is_right(variant, ahead, **ROWS)
+    tile = ahead.replace("lanes = tl.arange(0, B)", "lanes = tl.arange(0, B)[None, :]")
+    assert not variants(Lanes(), tile, **ROWS)
+
+
 def test_lanes_keep_places_of_64_bits():
     wide = ARGMAX.replace("    at = 0\n", "    at = tl.zeros((), tl.int64)\n").replace(
         "o + a, at)", "(o + a).to(tl.int64), at)"
