@@ -125,7 +125,7 @@ class _Held:
             self._repeats.pop(use.storage, None)
             self._contents.pop(use.storage, None)
             self._whole.pop(use.storage, None)
-            if mine is not None:
+            if mine is not None and not _is_rounded(use.dtype, mine.origin):
                 self._contents[use.storage] = mine
         if whole is not None and op.outputs and not op.written:
             self._whole[op.result.storage] = whole
@@ -387,6 +387,13 @@ def _joined(contents: Sequence[_Content | None]) -> _Content | None:
         return None if joined is None else replace(joined, layout=layout)
     origin = _holding(origins)
     return None if origin is None else _Content(origin, layout=layout, is_scaled=is_scaled)
+
+
+def _is_rounded(dtype: torch.dtype, origin: torch.dtype | None) -> bool:
+    """Tell whether a conversion leaves values that a float dtype holds, and its origin need not."""
+    if origin is None or dtype not in _FLOATS:
+        return False
+    return dtype.itemsize < origin.itemsize or (dtype in _HALVES and origin in {*_HALVES} - {dtype})
 
 
 def _holding(origins: Iterable[torch.dtype | None]) -> torch.dtype | None:

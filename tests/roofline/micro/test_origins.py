@@ -17,6 +17,33 @@ KINDS = {
         "return a0.to(bf16).float() @ a1.to(bf16).float()",
         "bf16",
     ),
+    "halves rounded to fp8": (
+        f"{A}; {B}",
+        "return a0.to(fp8).float() @ a1.to(fp8).float()",
+        "fp8",
+    ),
+    "scaled halves rounded to fp8": (
+        f"{A}; {B}",
+        "s, t = (448 / a.abs().max() for a in (a0, a1))\n"
+        "a, b = (a0 * s).clamp(-448, 448).to(fp8), (a1 * t).clamp(-448, 448).to(fp8)\n"
+        "return a.float() @ b.float() / s / t",
+        "fp8",
+    ),
+    "halves copied into fp8": (
+        f"{A}; {B}",
+        "a = torch.empty_like(a0, dtype=fp8).copy_(a0)\nreturn a.float() @ a1.to(fp8).float()",
+        "fp8",
+    ),
+    "fp16 rounded to bf16": (
+        f"R(64, 64, d=f16); {B}",
+        "return a0.to(bf16).float() @ a1.float()",
+        "bf16",
+    ),
+    "fp8 widened, then scaled": (
+        "R(64, 64).to(fp8); R(64, 64).to(fp8)",
+        "return (a0.to(bf16) * 3) @ a1.to(bf16)",
+        "fp8",
+    ),
     "a linear layer": (f"{A}; {B}", "return F.linear(a0.float(), a1.float())", "bf16"),
     "a convolution": (
         "R(2, 16, 8, 8, d=bf16); R(16, 16, 1, 1, d=bf16)",
