@@ -7,11 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from solkit.analysis.candidate import analyse
-from solkit.core import AnalysisStatus
-from solkit.kernelfiles import Workload
-from solkit.roofline import devices
-
 SOURCE = Path(__file__).with_name("decided.py")
 SPEC = importlib.util.spec_from_file_location("decided", SOURCE)
 decided = importlib.util.module_from_spec(SPEC)
@@ -22,24 +17,6 @@ SPEC.loader.exec_module(decided)
 def counted(interpreted):
     """Bytes that each case asks for, counted as it runs on the CPU."""
     return interpreted(SOURCE.parent, "decided:interpreted")
-
-
-@pytest.fixture
-def launched(in_child):
-    """The analysis of the one kernel that a case launches."""
-
-    def run(case, **sizes):
-        def child():
-            workload = Workload((), {}, None, lambda: case("cuda", **sizes))
-            return analyse(workload, devices.find("h100"), {}, 1)
-
-        analysis = in_child(child, device="h100")
-        assert analysis.status is AnalysisStatus.COMPLETE, analysis
-        (kernel,) = analysis.own
-        assert kernel.demand is not None, analysis.notes
-        return kernel
-
-    return run
 
 
 def requested_bytes(demand, kind):
