@@ -11,9 +11,11 @@ from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
 from solkit.tuner.proposers.rewriter.joined_launches import JoinLaunches
 from solkit.tuner.proposers.rewriter.lanes import Lanes
+from solkit.tuner.proposers.rewriter.library_products import LibraryProducts
 from solkit.tuner.proposers.rewriter.loop_ends import LoopEnds
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
+from solkit.tuner.proposers.rewriter.needless_copies import NeedlessCopies
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.operand_scales import Scales
 from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands, Precision
@@ -35,6 +37,8 @@ from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 __all__ = ["REWRITES", "STRUCTURAL"]
 
 REWRITES: tuple[Rewrite, ...] = (
+    LibraryProducts(),  # a launch that the others can read
+    NeedlessCopies(),
     FuseLaunches(),  # other rewrites change one launch each, so as few as possible are best
     FusePrograms(),
     FuseScores(),
@@ -72,7 +76,18 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 _STRUCTURAL = (
-    *(Tile, ParallelLoops, Vectorise, Operands, Precision, Scales, LoopEnds, FuseLaunches),
+    *(
+        LibraryProducts,
+        NeedlessCopies,
+        Tile,
+        ParallelLoops,
+        Vectorise,
+        Operands,
+        Precision,
+        Scales,
+        LoopEnds,
+        FuseLaunches,
+    ),
     *(FusePrograms, FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, RowPasses, Lanes, Rows, OnePass, AlignedRows),
 )

@@ -321,9 +321,15 @@ def _source_as_measured(brief: Brief) -> str:
     from solkit.tuner.proposers.rewriter._edit import with_defaults
     from solkit.tuner.proposers.rewriter._parse import parse_kernel
     from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+    from solkit.tuner.proposers.rewriter.host_paths import with_measured_path
 
     text = parse_kernel(brief.source)
     source = brief.source
     if text is not None and brief.params:
         source = with_defaults(text, brief.params)
-    return canonical_form(source)
+    source = canonical_form(source)
+    if brief.result is None or not brief.result.analysis.is_whole:
+        return source
+    recorded = {kernel.launch.name for kernel in brief.result.analysis.own}
+    followed = with_measured_path(source, recorded)
+    return source if followed == source else canonical_form(followed)

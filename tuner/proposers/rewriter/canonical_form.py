@@ -9,6 +9,8 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * Methods and layers that `ModelNew.forward` calls become functions (`model_methods`).
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
+* Branches for tensors that are not on a GPU are gone (`host_paths`), and ``nn.Linear`` is a product
+  of its input (`plain_layers`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
 * What ``triton.autotune`` and ``triton.heuristics`` give is an argument (`decorated_arguments`).
 * ``while i < n: ...; i += step`` becomes a loop over a range.
@@ -26,6 +28,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -38,6 +41,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     names_within,
     nodes_within,
+    numbered_name,
     parse_statement,
     read_module,
     render_code,
@@ -45,12 +49,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     statements_of,
+    substitute_names,
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import with_own_names
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
 from solkit.tuner.proposers.rewriter.decorated_arguments import with_decorated_arguments
 from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
+from solkit.tuner.proposers.rewriter.host_paths import without_other_devices
 from solkit.tuner.proposers.rewriter.index_axes import with_axes_at_uses
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
 from solkit.tuner.proposers.rewriter.launch_copies import (
@@ -63,6 +69,7 @@ from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
 from solkit.tuner.proposers.rewriter.method_calls import with_function_calls
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
+from solkit.tuner.proposers.rewriter.plain_layers import with_plain_layers
 from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 from solkit.tuner.proposers.rewriter.store_masks import with_masks_of_stores
@@ -80,10 +87,10 @@ def canonical_form(source: str) -> str:
     except cst.ParserSyntaxError:
         return source
     written_out = (with_plain_arguments, with_plain_functions, with_plain_arguments)
-    changes = (_in_lines, with_plain_methods, with_model_function, *written_out)
-    own = (without_host_loops, with_own_functions, without_decided_branches)
+    changes = (_in_lines, _with_model, *written_out, without_other_devices)
+    split = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)
-    for change in (*changes, *inlined, with_decorated_arguments, *own):
+    for change in (*changes, *inlined, with_decorated_arguments, *split):
         tree = change(tree)
     text = read_module(tree)
     if text is None:
@@ -97,9 +104,22 @@ def canonical_form(source: str) -> str:
     for launcher in {
         launch.launcher.name.value: launch.launcher for launch in text.launches
     }.values():
-        plain = with_body(launcher, _unpacked_within(statements_of(launcher)))
+        body = _unpacked_within(statements_of(launcher))
+        params = {p.name.value for p in launcher.params.params}
+        plain = with_body(launcher, _with_own_host_names(body, params))
         pairs += [(launcher, plain)] if render_code(plain) != render_code(launcher) else []
     return render_module(replace_each(tree, pairs) if pairs else tree)
+
+
+def _with_model(tree: cst.Module) -> cst.Module:
+    """Return the module whose model is ``kernel``; layers change only where that can be."""
+    plain = with_plain_layers(tree)
+    for form in (plain, tree) if plain is not tree else (tree,):
+        methods = with_plain_methods(form)
+        changed = with_model_function(methods)
+        if changed is not methods:
+            break
+    return changed
 
 
 class _Lines(cst.CSTTransformer):
@@ -178,6 +198,51 @@ def _unpacked_within(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
             statement = with_body(statement, _unpacked_within(statements_of(statement)))
         result += unpacked_statements([statement])
     return result
+
+
+_NUMBER = re.compile(r"_\d+$")
+
+
+def _with_own_host_names(
+    body: Sequence[cst.BaseStatement], params: set[str]
+) -> list[cst.BaseStatement]:
+    """Return a launcher's statements in which a name that starts anew is another name.
+
+    Names that change in place, are assigned within other statements, or are read by functions
+    within, stay: these look names up when they run.
+    """
+    statements, seen = list(body), set(params)
+    taken = params | names_within(*body)
+    kept = _late_names(body)
+    for place in range(len(statements)):
+        binding = single_assignment(statements[place])
+        if binding is None or binding.target not in seen - kept:
+            seen |= set(assigned_names(statements[place]))
+            continue
+        name = cst.Name(numbered_name(_NUMBER.sub("", binding.target), taken))
+        kind = cst.ensure_type(statements[place], cst.SimpleStatementLine)
+        first = replace_each(kind, [(kind.body[0], _assigned(name, binding.value))])
+        rest = [substitute_names(s, {binding.target: name}) for s in statements[place + 1 :]]
+        statements[place:] = [first, *rest]
+        seen.add(name.value)
+    return statements
+
+
+def _assigned(name: cst.Name, value: cst.BaseExpression) -> cst.Assign:
+    return cst.Assign([cst.AssignTarget(name)], value)
+
+
+def _late_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+    """Return names that are more than one value after the other."""
+    late = set[str]()
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is None or binding.operator:
+            late |= set(assigned_names(statement))
+    kinds = (cst.Lambda, cst.FunctionDef, cst.CompFor, cst.Del, cst.NamedExpr, cst.Global)
+    for node in nodes_within(*body):
+        late |= names_within(node) if isinstance(node, kinds) else set()
+    return late
 
 
 # ------------------------------------------------------------------------------- loops

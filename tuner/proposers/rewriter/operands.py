@@ -31,7 +31,14 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter.loop_ends import chooses_larger
 
-__all__ = ["Accumulators", "Operands", "Precision", "with_products", "without_widening"]
+__all__ = [
+    "Accumulators",
+    "Operands",
+    "Precision",
+    "admitted_precisions",
+    "with_products",
+    "without_widening",
+]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
@@ -100,7 +107,7 @@ class Precision:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         exact = [f for f in text.functions.values() if _with_precision(f, "tf32") is not f.node]
-        for precision, route in _admitted_precisions(facts) if exact else ():
+        for precision, route in admitted_precisions(facts) if exact else ():
             new = {}
             for name, function in text.functions.items():
                 node = _with_precision(function, precision)
@@ -126,8 +133,8 @@ _PRECISIONS = (("tf32", ("tf32",)), ("tf32x3", ("tf32 in 2 passes", "tf32 in 3 p
 _NARROW_PIPES = {"tensor.bf16", "tensor.fp16", "tensor.int8", "tensor.fp8"}
 
 
-def _admitted_precisions(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield Triton's names of the precisions that each product of the reference admits."""
+def admitted_precisions(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield precisions that each product of the reference admits, and the bound's words."""
     result = facts.brief.result
     if result is None:
         return

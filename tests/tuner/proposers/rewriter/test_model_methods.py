@@ -90,7 +90,7 @@ def test_the_launch_of_a_layer_within_a_layer_is_one_of_kernel():
     text = parse_kernel(canonical_form(HEADER + LAUNCHING))
     (launch,) = text.single
     assert launch.launcher.name.value == "kernel"
-    assert [render_code(axis) for axis in launch.axes] == ["triton.cdiv(x_2.numel(), 64)"]
+    assert [render_code(axis) for axis in launch.axes] == ["triton.cdiv(x_3.numel(), 64)"]
 
 
 @pytest.mark.parametrize(

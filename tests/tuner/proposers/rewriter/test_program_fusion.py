@@ -218,8 +218,8 @@ def test_the_sum_of_a_row_is_kept():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (SECOND, f"    k = 7\n{SECOND}"),  # what the first launch gets is another number behind it
-        (SECOND, f"    grid = M // 2\n{SECOND}"),
+        (SECOND, f"    k += 6\n{SECOND}"),  # what the first launch gets is another number behind it
+        (SECOND, f"    grid //= 2\n{SECOND}"),
         (SECOND, f"    if M > 4:\n        return None\n{SECOND}"),
         (SECOND, f"    if M > 4:\n        raise ValueError(M)\n{SECOND}"),
         ("total = tl.load(sum_ptr + row)", "total = at(sum_ptr, row + 1, n)"),

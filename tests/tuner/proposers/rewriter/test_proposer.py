@@ -37,9 +37,8 @@ def test_each_proposal_can_be_tuned_and_no_text_comes_twice():
 def test_several_that_the_facts_favour_come_together_before_the_others():
     factors = [("wrong pipe", 3.0), ("extra traffic", 2.0), ("latency", 1.19)]
     results = [SimpleNamespace(name=n, factor=f, cause=None) for n, f in factors]
-    result = SimpleNamespace(
-        gap=SimpleNamespace(factors=results), analysis=SimpleNamespace(own=()), params={}
-    )
+    analysis = SimpleNamespace(own=(), kernels=(), is_whole=True)
+    result = SimpleNamespace(gap=SimpleNamespace(factors=results), analysis=analysis, params={})
     firsts = [proposal.kind.split(" + ")[0] for proposal in proposals(MATMUL, result=result)]
     assert firsts[0] == "operands"
     others = {"even sizes", "contiguous hints", "tensor descriptors"}

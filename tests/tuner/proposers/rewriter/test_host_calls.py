@@ -1,0 +1,246 @@
+"""What PyTorch does around a launch: products, copies, and paths that are not taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("libcst")
+from rewriting import HEADER, brief, variants
+
+from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.host_paths import with_measured_path
+from solkit.tuner.proposers.rewriter.library_products import LibraryProducts
+from solkit.tuner.proposers.rewriter.needless_copies import NeedlessCopies
+from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
+
+PRODUCT = """
+def reference(x, w, b):
+    return torch.relu(torch.addmm(b, x, w))
+
+
+def inputs(M=40, N=24, K=33, device="cuda"):
+    shapes = (M, K), (K, N), (N,)
+    return tuple(torch.randn(*shape, device=device) for shape in shapes)
+
+
+@triton.jit
+def relu(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, tl.maximum(x, 0.0), mask=at < n)
+
+
+def kernel(x, w, b):
+    h = torch.addmm(b, x, w)
+    h = h.contiguous()
+    y = torch.empty_like(h)
+    relu[(triton.cdiv(h.numel(), 256),)](h, y, h.numel(), BLOCK=256)
+    return y
+"""
+
+
+def own_products(source):
+    plain = canonical_form(HEADER + source).removeprefix(HEADER)
+    return variants(LibraryProducts(), plain, M=40, N=24, K=33)
+
+
+def test_a_product_of_the_launcher_is_a_launch_that_takes_what_follows(is_right):
+    (variant,) = own_products(PRODUCT)
+    assert "tl.dot(" in variant
+    text = parse_kernel(variant)
+    fused = next(FuseProducts().variants(text, Facts(brief(PRODUCT))))
+    assert len(parse_kernel(fused.source).single) == 1
+    assert is_right(fused.source, PRODUCT, M=40, N=24, K=33)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.addmm(b, x, w)\n    h", "torch.addmm(b, x, w, beta=2.0)\n    h"),
+        ("torch.addmm(b, x, w)\n    h", "torch.addmm(b.sin(), x, w)\n    h"),
+        ("torch.addmm(b, x, w)\n    h", "b + x.cos() @ w\n    h"),
+        ("    return y\n", "    y.backward()\n    return y\n"),
+        ("    h = torch.addmm(b, x, w)\n", "    with torch.autocast('cuda'):\n        h = x @ w\n"),
+    ],
+)
+def test_products_of_which_too_little_is_known_stay(old, new):
+    assert PRODUCT.count(old) == 1
+    assert not own_products(PRODUCT.replace(old, new))
+
+
+def test_calls_that_differentiate_or_broadcast_do_what_they_did():
+    (variant,) = own_products(PRODUCT)
+    guard = variant[variant.index("def kernel(") :].split("    h")[0]
+    assert "torch.is_grad_enabled() and (x.requires_grad" in guard
+    assert "b.numel() == w.shape[1]" in guard
+    assert "x.dim() == 2" in guard
+
+
+MODEL = """
+@triton.jit
+def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+
+def doubled(x):
+    if not x.is_cuda:
+        return x * 2
+    y = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+    return y
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.fc = torch.nn.Linear(n, n)
+
+    def forward(self, x):
+        x = self.fc(x)
+        return doubled(x)
+"""
+
+
+def test_a_linear_layer_is_a_product_of_its_weight_and_paths_of_the_cpu_are_gone():
+    source = canonical_form(HEADER + MODEL)
+    function = source[source.index("def kernel(") : source.index("class ModelNew")]
+    assert "torch.nn.functional.linear(x, fc.weight, fc.bias)" in function
+    assert "is_cuda" not in function
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        self.fc = torch.nn.Linear(n, n)\n", "        self.fc = torch.nn.Tanh()\n"),
+        ("(n, n)\n", "(n, n)\n        self.fc.register_forward_hook(print)\n"),
+        ("(n, n)\n", "(n, n)\n        self.fc = torch.nn.Tanh()\n"),
+    ],
+)
+def test_layers_that_may_do_more_keep_their_call(old, new):
+    assert "functional.linear" not in canonical_form(HEADER + MODEL.replace(old, new))
+
+
+def test_a_path_that_moves_tensors_to_the_gpu_stays():
+    moving = MODEL.replace("return x * 2\n", "x = x.cuda()\n")
+    assert "if not" in canonical_form(HEADER + moving)
+
+
+MODES = """
+@triton.jit
+def one(x_ptr):
+    tl.store(x_ptr, 1.0)
+
+
+@triton.jit
+def two(x_ptr):
+    tl.store(x_ptr, 2.0)
+
+
+def kernel(x, training):
+    y = torch.empty_like(x)
+    if training:
+        one[(1,)](y)
+    else:
+        two[(1,)](y)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "guard"), [("one", "not (training)"), ("two", "not (not training)")]
+)
+def test_the_recorded_branch_remains_and_other_calls_do_as_before(recorded, guard):
+    source = with_measured_path(HEADER + MODES, {recorded})
+    text = parse_kernel(source)
+    assert [launch.function.name for launch in text.single] == [recorded]
+    assert f"if {guard}:\n        return call_kernel_otherwise(x, training)" in source
+
+
+def test_a_branch_on_what_the_launcher_computes_stays():
+    computed = MODES.replace("    if training", "    training = bool(x.sum() > 0)\n    if training")
+    assert with_measured_path(HEADER + computed, {"one"}) == HEADER + computed
+
+
+CLONE = """
+def reference(x):
+    return torch.relu(x)
+
+
+def inputs(M=8, N=40, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def relu(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ptrs = x_ptr + at
+    x = tl.load(ptrs, mask=at < n)
+    tl.store(ptrs, tl.maximum(x, 0.0), mask=at < n)
+
+
+def kernel(x):
+    y = x.clone()
+    relu[(triton.cdiv(x.numel(), 256),)](y, x.numel(), BLOCK=256)
+    return y
+"""
+BYTES = 8 * 40 * 4
+
+
+def without_copies(source, stored=BYTES, returned=BYTES):
+    layout = SimpleNamespace(storage_bytes=BYTES, role="output")
+    signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}
+    launch = SimpleNamespace(
+        name="relu",
+        count=1,
+        signature=signature,
+        grid=(2, 1, 1),
+        constants={},
+        arguments={"x_ptr": SimpleNamespace(tensor=layout, value=None)},
+    )
+    access = SimpleNamespace(argument="x_ptr", kind="store", unique_bytes=stored)
+    facts = SimpleNamespace(requests=SimpleNamespace(accesses=(access,)))
+    record = SimpleNamespace(launch=launch, facts=facts)
+    analysis = SimpleNamespace(own=(record,), outputs="1 output float32[8, 40]")
+    work = SimpleNamespace(dram_write_bytes=returned)
+    result = SimpleNamespace(gap=None, analysis=analysis, work=work)
+    measured = replace(brief(source, M=8, N=40), result=result)  # type: ignore[arg-type]
+    text = parse_kernel(HEADER + source)
+    return [variant.source for variant in NeedlessCopies().variants(text, Facts(measured))]
+
+
+def test_a_launch_in_place_reads_what_was_cloned_for_it(is_right):
+    (variant,) = without_copies(CLONE)
+    assert "y = torch.empty_like(x)" in variant
+    assert "if not (x.is_contiguous()):" in variant
+    assert is_right(variant, CLONE, M=8, N=40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return y\n", "    return y, y.sum()\n    y.zero_()\n"),
+        ("    relu[", "    x.zero_()\n    relu["),
+        ("    tl.store(ptrs", "    if at is not None:\n        tl.store(ptrs"),
+        ("mask=at < n)\n\n", "mask=x > 0)\n\n"),
+        ("    tl.store(ptrs", "    tl.atomic_add(ptrs, x)\n    tl.store(ptrs"),
+        ("    x = tl.load(ptrs", "    tl.store(ptrs, 1.0)\n    x = tl.load(ptrs"),
+        ("def kernel(x):\n    y = x.clone()", "def kernel(z):\n    x = z.sin()\n    y = x.clone()"),
+        ("x.numel(), BLOCK", "n, BLOCK"),
+    ],
+)
+def test_copies_that_something_else_may_need_stay(old, new):
+    assert CLONE.count(old) == 1
+    changed = CLONE.replace(old, new)
+    changed = changed.replace("def kernel(x)", "def kernel(x, n)") if new == "n, BLOCK" else changed
+    assert not without_copies(changed)
+
+
+def test_a_clone_of_which_the_launch_writes_a_part_stays_if_all_is_returned():
+    assert not without_copies(CLONE, stored=BYTES // 2)
+    assert without_copies(CLONE, stored=BYTES // 2, returned=BYTES // 2)

@@ -1,0 +1,475 @@
+"""Products of PyTorch in a launcher become launches of the file's own.
+
+A wrapper multiplies with PyTorch ahead of a launch, or behind one. The library computes products
+of fp32 on the scalar pipe unless its settings say otherwise, and no launch can be fused with it. So
+such a product is written as a plain launch, which other rewrites suit to the GPU and fuse.
+
+What the launch relies on is asked of the parameters of ``kernel`` at each call: types, numbers of
+dimensions, that nothing is differentiated and that no autocast is on. Else ``kernel`` does what it
+did before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import launch_line
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    argument_of,
+    assigned_names,
+    called_name,
+    free_name,
+    launcher_definition,
+    names_within,
+    nodes_within,
+    parse_statement,
+    parse_statements,
+    render_code,
+    render_module,
+    replace_each,
+    single_assignment,
+    statements_of,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter.host_paths import with_direct_names, with_otherwise
+from solkit.tuner.proposers.rewriter.operands import admitted_precisions
+
+__all__ = ["LibraryProducts"]
+
+_OPERATORS = frozenset(f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul"))
+"""Recorded operators that are products."""
+_LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
+_FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
+_METHODS = ("matmul", "mm", "bmm")
+_SAME_TYPE = frozenset("contiguous clone detach t transpose permute view reshape".split())
+_NEW = ("torch.empty", "torch.zeros", "torch.ones")
+_LIKE = ("torch.empty_like", "torch.zeros_like")
+_EXACT = "ieee"
+_MOST_STEPS = 20
+_TRANSPOSED = ("T", "mT")
+
+
+class LibraryProducts:
+    """A product that a launcher leaves to PyTorch becomes a launch of its own.
+
+    Applies to ``torch.matmul``, ``mm``, ``bmm``, ``addmm``, ``@`` and ``linear`` among the
+    launcher's own statements, where the operands' types and numbers of dimensions follow from its
+    parameters. Products of fp32 take passes of tf32 if the bound admits them, and stay with PyTorch
+    if it admits none: exact ones run on the scalar pipe in both.
+    """
+
+    kind = "own product"
+    helps = ("wrong pipe", "scalar product", "wide product", "extra traffic", "launches")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for precision, route in _precisions(facts):
+            source, count = _with_own_products(text, precision)
+            if count:
+                what = "A product" if count == 1 else f"{count} products"
+                why = facts.explain_factors("wrong pipe", "extra traffic")
+                yield Variant(
+                    source,
+                    f"{what} of the launcher {'is a launch' if count == 1 else 'are launches'} "
+                    f"of the file{f', as {route}' if route else ''}, which others can join{why}.",
+                )
+
+
+def _precisions(facts: Facts) -> list[tuple[str, str]]:
+    """Return precisions of Triton's products, the fastest first, and their words in a bound."""
+    if facts.brief.result is None:
+        return [(_EXACT, "")]
+    kernels = [k.facts for k in facts.brief.result.analysis.kernels if k.launch.library]
+    pipes = {
+        pipe
+        for kernel in kernels
+        if kernel.launch.name in _OPERATORS and kernel.requests is not None
+        for pipe in kernel.requests.operations
+    }
+    if not pipes:
+        return []
+    narrow = any(pipe.startswith("tensor.") and "tf32" not in pipe for pipe in pipes)
+    return [(_EXACT, "")] if narrow else list(admitted_precisions(facts))
+
+
+# ------------------------------------------------------------------------------- types
+
+
+@dataclass(frozen=True)
+class _Type:
+    """Type of a tensor, as far as the launcher's parameters tell.
+
+    Attributes:
+        rank: its dimensions.
+        dtype: of its elements, as code of the launcher's parameters.
+        conditions: of the parameters, under which that is so.
+        tensors: the parameters' tensors that it comes from, as code.
+    """
+
+    rank: int
+    dtype: str
+    conditions: tuple[str, ...] = ()
+    tensors: tuple[str, ...] = ()
+
+
+@dataclass
+class _Types:
+    """Finds the types of a launcher's expressions.
+
+    Attributes:
+        launcher: whose expressions.
+        own: types of names that rewritten products assign.
+        ranks: dimensions to assume of parameters by their code; 2 of others.
+    """
+
+    launcher: cst.FunctionDef
+    own: dict[str, _Type] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def params(self) -> set[str]:
+        """Parameters that keep their value."""
+        names = {p.name.value for p in self.launcher.params.params}
+        return names - set(assigned_names(*statements_of(self.launcher)))
+
+    def of(self, node: cst.BaseExpression, rank: int, steps: int = _MOST_STEPS) -> _Type | None:
+        """Return the type of an expression; parameters are assumed to have `rank` dimensions."""
+        if not steps:
+            return None
+        if isinstance(node, cst.Name) and node.value not in self.params:
+            if node.value in self.own:
+                return self.own[node.value]
+            value = launcher_definition(node.value, self.launcher)
+            return None if value is None else self.of(value, rank, steps - 1)
+        if isinstance(node, cst.Attribute) and node.attr.value in _TRANSPOSED:
+            return self.of(node.value, rank, steps - 1)
+        if isinstance(node, cst.Call):
+            return self._of_call(node, rank, steps)
+        return self._of_param(node, rank)
+
+    def _of_param(self, node: cst.BaseExpression, rank: int) -> _Type | None:
+        root, code = node, render_code(node)
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if not isinstance(root, cst.Name) or root.value not in self.params or node.lpar:
+            return None
+        is_tensor = f"isinstance({code}, torch.Tensor)"
+        conditions = is_tensor, f"{code}.dim() == {rank}"
+        return _Type(rank, f"{code}.dtype", conditions, (code,))
+
+    def _of_call(self, call: cst.Call, rank: int, steps: int) -> _Type | None:
+        name = called_name(call)
+        if name in _LIKE and len(call.args) == 1:
+            return self.of(call.args[0].value, rank, steps - 1)
+        if name in _NEW:
+            return self._of_new(call)
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if method not in _SAME_TYPE or not isinstance(call.func, cst.Attribute):
+            return None
+        if method not in ("view", "reshape"):
+            return self.of(call.func.value, rank, steps - 1)
+        sizes = [arg.value for arg in call.args]
+        if any(arg.star or arg.keyword for arg in call.args) or isinstance(sizes[0], cst.Tuple):
+            return None
+        of = self._whole(call.func.value, steps)
+        return None if of is None or not _is_size(sizes) else replace(of, rank=len(sizes))
+
+    def _whole(self, node: cst.BaseExpression, steps: int) -> _Type | None:
+        """Return the type of what is viewed in another shape, whatever its dimensions."""
+        of = self.of(node, 2, steps - 1)
+        if of is None:
+            return None
+        kept = tuple(code for code in of.conditions if ".dim() ==" not in code)
+        return replace(of, conditions=kept)
+
+    def _of_new(self, call: cst.Call) -> _Type | None:
+        sizes = argument_of(call, 0, "size")
+        dtype = argument_of(call, 99, "dtype")
+        code = "torch.get_default_dtype()" if dtype is None else render_code(dtype)
+        if dtype is not None and not names_within(dtype) <= self.params | {"torch"}:
+            if not isinstance(dtype, cst.Attribute) or dtype.attr.value != "dtype":
+                return None
+            of = self._whole(dtype.value, _MOST_STEPS)
+            if of is None:
+                return None
+            code = of.dtype
+        plain = isinstance(sizes, (cst.Tuple, cst.List))
+        if not plain or not isinstance(sizes, (cst.Tuple, cst.List)):
+            return None
+        elements = [element.value for element in sizes.elements]
+        starred = any(isinstance(e, cst.StarredElement) for e in sizes.elements)
+        return None if starred or not elements else _Type(len(elements), code)
+
+
+def _is_size(sizes: Sequence[cst.BaseExpression]) -> bool:
+    """Tell whether arguments of a view may be sizes: one alone may be a tuple of some."""
+    return len(sizes) > 1
+
+
+# ------------------------------------------------------------------------------- products
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product of PyTorch.
+
+    Attributes:
+        call: the expression.
+        lhs, rhs: operands.
+        bias: is added to each row; ``None`` if nothing is.
+        is_linear: whether the right operand has the result's columns as its rows.
+    """
+
+    call: cst.BaseExpression
+    lhs: cst.BaseExpression
+    rhs: cst.BaseExpression
+    bias: cst.BaseExpression | None = None
+    is_linear: bool = False
+
+
+def _as_product(node: cst.CSTNode) -> _Product | None:
+    if isinstance(node, cst.BinaryOperation):
+        is_product = isinstance(node.operator, cst.MatrixMultiply)
+        return _Product(node, node.left, node.right) if is_product else None
+    if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        return None
+    name, plain = called_name(node), all(arg.keyword is None for arg in node.args)
+    if name in _LINEAR:
+        first, second = argument_of(node, 0, "input"), argument_of(node, 1, "weight")
+        bias = argument_of(node, 2, "bias")
+        is_none = isinstance(bias, cst.Name) and bias.value == "None"
+        if first is None or second is None:
+            return None
+        return _Product(node, first, second, None if is_none else bias, is_linear=True)
+    values = [arg.value for arg in node.args]
+    if name in _FUNCTIONS and plain and len(values) == 2:
+        return _Product(node, values[0], values[1])
+    if name == "torch.addmm" and plain and len(values) == 3:
+        return _Product(node, values[1], values[2], values[0])
+    is_method = isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
+    if not is_method or not isinstance(node.func, cst.Attribute) or not plain or len(values) != 1:
+        return None
+    is_own = render_code(node.func.value) != "torch"
+    return _Product(node, node.func.value, values[0]) if is_own else None
+
+
+def _with_own_products(text: KernelText, precision: str) -> tuple[str, int]:
+    """Return the file whose products are launches, and how many there are."""
+    if not {"torch", "triton", "tl"} <= text.names or _is_traced(text):
+        return "", 0
+    writer = _Writer(text, precision)
+    body = [s for statement in statements_of(text.launcher) for s in writer.rewritten(statement)]
+    if not writer.functions:
+        return "", 0
+    launcher = with_body(text.launcher, with_direct_names(body))
+    tree = with_otherwise(text, launcher, writer.condition, writer.functions)
+    return ("", 0) if tree is None else (render_module(tree), len(writer.functions))
+
+
+def _is_traced(text: KernelText) -> bool:
+    """Tell whether the file differentiates: a launch has no gradient."""
+    words = {node.attr.value for node in nodes_within(text.tree) if isinstance(node, cst.Attribute)}
+    return bool(words & {"autograd", "backward", "grad"})
+
+
+class _Writer:
+    """Writes products of a launcher as launches.
+
+    Args:
+        text: the file.
+        precision: of fp32 products, in Triton's words.
+    """
+
+    def __init__(self, text: KernelText, precision: str) -> None:
+        self._text, self._precision = text, precision
+        self._types = _Types(text.launcher)
+        self._taken = set(text.names)
+        self.functions: list[cst.FunctionDef] = []
+        self._conditions: list[str] = []
+        self._tensors: list[str] = []
+
+    @property
+    def condition(self) -> str:
+        """Condition on the launcher's parameters under which launches do what PyTorch did."""
+        grads = " or ".join(dict.fromkeys(f"{code}.requires_grad" for code in self._tensors))
+        gradless = f"not (torch.is_grad_enabled() and ({grads}))"
+        plain = [*self._conditions, "not torch.is_autocast_enabled()", gradless]
+        return " and ".join(dict.fromkeys(plain))
+
+    def rewritten(self, statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+        """Return a statement with launches ahead of it for the products in it."""
+        if not isinstance(statement, cst.SimpleStatementLine) or _is_out_of_order(statement):
+            return [statement]
+        ahead: list[cst.BaseStatement] = []
+        while True:
+            products = [p for node in nodes_within(statement) if (p := _as_product(node))]
+            for product in reversed(products):  # the innermost first
+                lines = self._launched(product, statement)
+                if lines is not None:
+                    name, lines_ahead = lines
+                    ahead += lines_ahead
+                    binding = single_assignment(statement)
+                    if binding is not None and binding.target == name:
+                        return ahead
+                    statement = replace_each(statement, [(product.call, cst.Name(name))])
+                    break
+            else:
+                return [*ahead, statement]
+
+    def _launched(
+        self, product: _Product, statement: cst.BaseStatement
+    ) -> tuple[str, list[cst.BaseStatement]] | None:
+        """Return the name of a product's result, and the statements that compute it."""
+        rank = 3 if _is_batched(product) else 2
+        first, second = self._types.of(product.lhs, rank), self._types.of(product.rhs, rank)
+        bias = None if product.bias is None else self._types.of(product.bias, 1)
+        if product.bias is not None and not self._is_param(product.bias):
+            return None
+        unknown = first is None or second is None or (product.bias is not None and bias is None)
+        if unknown or first is None or second is None:
+            return None
+        if first.rank != second.rank or first.rank not in (2, 3) or (bias and bias.rank != 1):
+            return None
+        if first.rank == 3 and not _is_batched(product):  # others may broadcast the first axis
+            return None
+        types = [t for t in (first, second, bias) if t is not None]
+        if bias is not None and not self._is_param(product.rhs):
+            return None
+        if bias is not None and product.bias is not None:
+            added, axis = render_code(product.bias), 0 if product.is_linear else 1
+            columns = f"{render_code(product.rhs)}.shape[{axis}]"
+            known_bias = [f"{added}.is_contiguous()", f"{added}.numel() == {columns}"]
+        else:
+            known_bias = []
+        same = [f"{other.dtype} == {first.dtype}" for other in types if other.dtype != first.dtype]
+        floats = "(torch.float16, torch.bfloat16, torch.float32)"
+        conditions = [code for t in types for code in t.conditions] + known_bias
+        self._conditions += [*conditions, *same, f"{first.dtype} in {floats}"]
+        self._tensors += [code for t in types for code in t.tensors]
+        binding = single_assignment(statement)
+        is_all = binding is not None and binding.value is product.call and not binding.operator
+        name = binding.target if binding and is_all else free_name("product", self._taken)
+        self._types.own[name] = _Type(first.rank, first.dtype, tensors=first.tensors)
+        return name, list(self._statements(product, name, first.rank))
+
+    def _is_param(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression is a parameter, or an attribute of one."""
+        while isinstance(node, cst.Attribute) and node.attr.value not in _TRANSPOSED:
+            node = node.value
+        return isinstance(node, cst.Name) and node.value in self._types.params
+
+    def _statements(self, product: _Product, name: str, rank: int) -> Iterator[cst.BaseStatement]:
+        operands: dict[str, str] = {}
+        for word, node in (
+            ("lhs", product.lhs),
+            ("rhs", product.rhs),
+            ("bias", product.bias),
+        ):
+            if node is None:
+                continue
+            code = render_code(node)
+            if not isinstance(node, cst.Name):
+                operands[word] = free_name(f"{name}_{word}", self._taken)
+                yield parse_statement(f"{operands[word]} = {code}")
+            else:
+                operands[word] = code
+        first, second = operands["lhs"], operands["rhs"]
+        over, to = (-1, -2) if product.is_linear else (-2, -1)
+        sizes = [f"{first}.shape[{axis}]" for axis in range(rank - 1)]
+        sizes.append(f"{second}.shape[{to + rank}]")
+        like = f"dtype={first}.dtype, device={first}.device"
+        yield parse_statement(f"{name} = torch.empty(({', '.join(sizes)}), {like})")
+        over, to = over + rank, to + rank
+        strides = [f"{first}.stride({axis})" for axis in range(rank)]
+        batch = [strides.pop(0), f"{second}.stride(0)", f"{name}.stride(0)"] if rank == 3 else []
+        strides += [f"{second}.stride({over})", f"{second}.stride({to})"]
+        rows, columns = sizes[-2:]
+        function = free_name(f"{name}_kernel", self._taken)
+        values = [first, second, *([operands["bias"]] if "bias" in operands else []), name]
+        values += [
+            rows,
+            columns,
+            f"{first}.shape[{rank - 1}]",
+            *strides,
+            f"{name}.stride({rank - 2})",
+        ]
+        definition = _function(function, "bias" in operands, bool(batch), self._precision)
+        self.functions.append(definition)
+        names = [p.name.value for p in definition.params.params]
+        arguments = dict(zip(names, [*values, *batch, "128", "128", "32"], strict=True))
+        grid = f"triton.cdiv({rows}, 128), triton.cdiv({columns}, 128)"
+        grid += f", {first}.shape[0]" if batch else ""
+        yield launch_line(function, f"({grid})", arguments, {"num_warps": "8"}, names[-3:])
+
+
+def _is_batched(product: _Product) -> bool:
+    return isinstance(product.call, cst.Call) and called_name(product.call).endswith("bmm")
+
+
+def _is_out_of_order(statement: cst.SimpleStatementLine) -> bool:
+    """Tell whether parts of a statement may not run, or run later."""
+    kinds = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.CompFor, cst.NamedExpr)
+    return any(isinstance(node, kinds) for node in nodes_within(statement))
+
+
+def _function(name: str, has_bias: bool, is_batched: bool, precision: str) -> cst.FunctionDef:
+    """Return the Triton function of a product, in the plain form that other rewrites read."""
+    bias = ["bias_ptr"] if has_bias else []
+    batch = ["stride_ab", "stride_bb", "stride_cb"] if is_batched else []
+    params = ["a_ptr", "b_ptr", *bias, "c_ptr", "M", "N", "K", "stride_am", "stride_ak"]
+    params += ["stride_bk", "stride_bn", "stride_cm", *batch]
+    params += [f"BLOCK_{axis}: tl.constexpr" for axis in "MNK"]
+    listed = "".join(f"    {param},\n" for param in params)
+    text = f"\n\n@triton.jit\ndef {name}(\n{listed}):\n{_BODY_START}"
+    if is_batched:
+        text += _BATCHED
+    text += _BODY_LOOP.replace("PRECISION", precision)
+    text += _BIAS if has_bias else ""
+    return cst.ensure_type(parse_statements(text + _BODY_END)[0], cst.FunctionDef)
+
+
+_BODY_START = """\
+    pid_m = tl.program_id(0)
+    pid_n = tl.program_id(1)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+"""
+_BATCHED = """\
+    batch = tl.program_id(2).to(tl.int64)
+    a_ptr += batch * stride_ab
+    b_ptr += batch * stride_bb
+    c_ptr += batch * stride_cb
+"""
+_BODY_LOOP = """\
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        offs_k = k + tl.arange(0, BLOCK_K)
+        a = tl.load(
+            a_ptr + offs_m[:, None].to(tl.int64) * stride_am + offs_k[None, :] * stride_ak,
+            mask=(offs_m[:, None] < M) & (offs_k[None, :] < K),
+            other=0.0,
+        )
+        b = tl.load(
+            b_ptr + offs_k[:, None].to(tl.int64) * stride_bk + offs_n[None, :] * stride_bn,
+            mask=(offs_k[:, None] < K) & (offs_n[None, :] < N),
+            other=0.0,
+        )
+        acc += tl.dot(a, b, input_precision="PRECISION")
+"""
+_BIAS = """\
+    bias = tl.load(bias_ptr + offs_n, mask=offs_n < N, other=0.0)
+    acc += bias[None, :]
+"""
+_BODY_END = """\
+    mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+    tl.store(
+        c_ptr + offs_m[:, None].to(tl.int64) * stride_cm + offs_n[None, :],
+        acc.to(c_ptr.dtype.element_ty),
+        mask=mask,
+    )
+"""

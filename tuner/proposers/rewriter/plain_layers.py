@@ -1,0 +1,99 @@
+"""Layers of PyTorch that a model holds and calls become calls of the functions that they are.
+
+``self.fc(x)`` with ``self.fc = nn.Linear(...)`` is
+``torch.nn.functional.linear(x, self.fc.weight, self.fc.bias)``: a product that has operands. Layers
+that are wrapped, hooked or bound again keep their call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    assigned_names,
+    nodes_within,
+    parse_expression,
+    render_code,
+    replace_each,
+    statements_of,
+)
+
+__all__ = ["with_plain_layers"]
+
+_CONSTRUCTORS = ("nn.Linear", "torch.nn.Linear", "Linear")
+_WRAPS = ("register_", "parametrize", "weight_norm", "spectral_norm", "prune", "quantiz")
+"""Words of a file by which a layer's call may do more than its function does."""
+
+
+def with_plain_layers(tree: cst.Module) -> cst.Module:
+    """Return the module whose classes call functions instead of such layers."""
+    if not _imports_torch(tree) or any(word in tree.code for word in _WRAPS):
+        return tree
+    pairs = [
+        pair for node in tree.body if isinstance(node, cst.ClassDef) for pair in _pairs_of(node)
+    ]
+    innermost = [pair for pair in pairs if not _holds_other(pair[0], pairs)]
+    return with_plain_layers(replace_each(tree, innermost)) if pairs else tree
+
+
+def _holds_other(node: cst.CSTNode, pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> bool:
+    within = {id(part) for part in nodes_within(node) if part is not node}
+    return any(id(old) in within for old, _ in pairs)
+
+
+def _imports_torch(tree: cst.Module) -> bool:
+    imports = [node for node in nodes_within(tree) if isinstance(node, cst.Import)]
+    names = [render_code(alias).rstrip(",") for node in imports for alias in node.names]
+    rebound = [s for s in tree.body if isinstance(s, cst.SimpleStatementLine)]
+    return "torch" in names and "torch" not in assigned_names(*rebound)
+
+
+def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    methods = {s.name.value: s for s in statements_of(node) if isinstance(s, cst.FunctionDef)}
+    layers = dict(_layers(node, methods["__init__"])) if "__init__" in methods else {}
+    for name, method in methods.items():
+        owner = _owner(method)
+        if name == "__init__" or not owner:
+            continue
+        for call in nodes_within(method.body):
+            if isinstance(call, cst.Call) and len(call.args) == 1 and not call.args[0].star:
+                layer = render_code(call.func)
+                attribute = layer.removeprefix(f"{owner}.")
+                if layer != attribute and attribute in layers and call.args[0].keyword is None:
+                    value = render_code(call.args[0].value)
+                    bias = f", {layer}.bias" if layers[attribute] else ""
+                    code = f"torch.nn.functional.linear({value}, {layer}.weight{bias})"
+                    yield call, parse_expression(code)
+
+
+def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, bool]]:
+    """Yield attributes that are linear layers from ``__init__`` on, and whether they may add."""
+    owner = _owner(init)
+    bound = [
+        render_code(target.target)
+        for part in nodes_within(node)
+        if isinstance(part, cst.Assign)
+        for target in part.targets
+    ]
+    for statement in statements_of(init):
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+            continue
+        target, value = render_code(small.targets[0].target), small.value
+        is_own = target.startswith(f"{owner}.") and bound.count(target) == 1
+        if is_own and isinstance(value, cst.Call) and render_code(value.func) in _CONSTRUCTORS:
+            yield target.removeprefix(f"{owner}."), _may_add(value)
+
+
+def _may_add(call: cst.Call) -> bool:
+    """Tell whether a linear layer may have a bias."""
+    words = {arg.keyword.value: render_code(arg.value) for arg in call.args if arg.keyword}
+    plain = [render_code(arg.value) for arg in call.args if arg.keyword is None]
+    return words.get("bias", plain[2] if len(plain) > 2 else "True") != "False"
+
+
+def _owner(method: cst.FunctionDef) -> str:
+    params = [*method.params.posonly_params, *method.params.params]
+    return params[0].name.value if params else ""
