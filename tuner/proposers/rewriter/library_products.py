@@ -417,7 +417,7 @@ def _is_out_of_order(statement: cst.SimpleStatementLine) -> bool:
     return any(isinstance(node, kinds) for node in nodes_within(statement))
 
 
-def _function(name: str, has_bias: bool, is_batched: bool, precision: str) -> cst.FunctionDef:
+def _function(function: str, has_bias: bool, is_batched: bool, precision: str) -> cst.FunctionDef:
     """Return the Triton function of a product, in the plain form that other rewrites read."""
     bias = ["bias_ptr"] if has_bias else []
     batch = ["stride_ab", "stride_bb", "stride_cb"] if is_batched else []
@@ -425,12 +425,15 @@ def _function(name: str, has_bias: bool, is_batched: bool, precision: str) -> cs
     params += ["stride_bk", "stride_bn", "stride_cm", *batch]
     params += [f"BLOCK_{axis}: tl.constexpr" for axis in "MNK"]
     listed = "".join(f"    {param},\n" for param in params)
-    text = f"\n\n@triton.jit\ndef {name}(\n{listed}):\n{_BODY_START}"
+    text = f"\n\n@triton.jit\ndef {function}(\n{listed}):\n{_BODY_START}"
     if is_batched:
         text += _BATCHED
     text += _BODY_LOOP.replace("PRECISION", precision)
     text += _BIAS if has_bias else ""
-    return cst.ensure_type(parse_statements(text + _BODY_END)[0], cst.FunctionDef)
+    text += _BODY_END
+    for name in ("a", "b", "c") if is_batched else ():
+        text = text.replace(f"        {name}_ptr + offs", f"        {name}_batch + offs")
+    return cst.ensure_type(parse_statements(text)[0], cst.FunctionDef)
 
 
 _BODY_START = """\
@@ -441,9 +444,9 @@ _BODY_START = """\
 """
 _BATCHED = """\
     batch = tl.program_id(2).to(tl.int64)
-    a_ptr += batch * stride_ab
-    b_ptr += batch * stride_bb
-    c_ptr += batch * stride_cb
+    a_batch = a_ptr + batch * stride_ab
+    b_batch = b_ptr + batch * stride_bb
+    c_batch = c_ptr + batch * stride_cb
 """
 _BODY_LOOP = """\
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)

@@ -767,8 +767,11 @@ def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpressio
 
 
 def _single_values(function: JitFunction) -> dict[str, cst.BaseExpression]:
-    """Return values of the names that a function assigns once, in loops too."""
-    counts = assigned_names(*function.body)
+    """Return values of the names that a function assigns once, in loops too.
+
+    A parameter that moves on has two values.
+    """
+    counts = [*assigned_names(*function.body), *function.params]
     statements = walk_statements(function.body)
     return {
         a.target: a.value

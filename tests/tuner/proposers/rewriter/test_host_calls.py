@@ -58,6 +58,36 @@ def test_a_product_of_the_launcher_is_a_launch_that_takes_what_follows(is_right)
     assert is_right(fused.source, PRODUCT, M=40, N=24, K=33)
 
 
+BATCHED = """
+def reference(x, w):
+    return torch.relu(torch.bmm(x, w.transpose(1, 2)))
+
+
+def inputs(B=2, M=20, N=24, K=33, device="cuda"):
+    return torch.randn(B, M, K, device=device), torch.randn(B, N, K, device=device)
+
+
+@triton.jit
+def relu(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(x_ptr + at, tl.maximum(x, 0.0), mask=at < n)
+
+
+def kernel(x, w):
+    y = torch.bmm(x, w.transpose(1, 2))
+    relu[(triton.cdiv(y.numel(), 256),)](y, y.numel(), BLOCK=256)
+    return y
+"""
+
+
+def test_batches_of_products_are_a_launch_too(is_right):
+    (variant,) = own_products(BATCHED)
+    assert "tl.program_id(2)" in variant
+    list(FuseProducts().variants(parse_kernel(variant), Facts(brief(BATCHED))))
+    assert is_right(variant, BATCHED, B=2, M=20, N=24, K=33)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
