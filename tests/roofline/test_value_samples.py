@@ -69,6 +69,8 @@ PAIR = "R(64, 1024); R(1024, 64)"  # a sum of 1024 products of size 1 is of size
         ("R(64, 1024).double(); R(1024, 64).double()", "return a0 @ a1", 0.01, "fp64"),
         # a size that nothing tells is not assumed
         ("torch.fft.rfft(R(64, 2046)).real; R(1024, 64)", "return a0 @ a1", 0.6, "fp32"),
+        # state that starts at zero may become any size
+        ("torch.zeros(64, 1024, device='cuda'); R(1024, 64)", "return a0 @ a1", 0.6, "fp32"),
         # an index is no result that may be off
         (PAIR, "y = a0 @ a1\n    return y, y.argmax(-1)", 0.6, "fp32"),
         (PAIR, "return (a0 @ a1).softmax(-1)", 0.6, "fp32>exp"),
