@@ -431,6 +431,7 @@ def _writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
         called_name(call) == "tl.store"
         and names_within(call.args[0].value) & moving
         and not names_within(call.args[0].value) & loaded  # two trips may write to one place
+        and not calls_within(call.args[0].value, "tl.load")
         for call in calls_within(loop.node, *WRITES)
     )
 

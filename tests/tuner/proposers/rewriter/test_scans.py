@@ -86,6 +86,16 @@ def test_running_values_of_a_row_are_shared(source: str, is_right: Callable[...,
     assert is_right(variant, source, **SIZES)
 
 
+def test_running_sums_from_the_end_are_shared(is_right: Callable[..., bool]) -> None:
+    backwards = (
+        RUNNING.replace("cols = start + tl.arange(0, B)", "cols = N - 1 - start - tl.arange(0, B)")
+        .replace("mask=cols < N", "mask=cols >= 0")
+        .replace("x.cumsum(1)", "x.flip(1).cumsum(1).flip(1)")
+    )
+    (variant,) = variants(Split(), backwards, FEW_SMS, **SIZES)
+    assert is_right(variant, backwards, **SIZES)
+
+
 def test_running_sums_of_columns_are_shared(is_right: Callable[..., bool]) -> None:
     sizes = {"M": 150, "N": 20}
     (variant,) = variants(Split(), COLUMNS, FEW_SMS, **sizes)
@@ -112,6 +122,7 @@ def test_what_is_read_behind_the_loop_is_the_sum_of_all_parts(
         ("tl.store(out_ptr + row * N + cols,", "tl.store(out_ptr + row * N + cols - start,"),
         ("tl.load(x_ptr + row * N + cols,", "tl.load(out_ptr + row * N + cols - 1,"),
         ("tl.store(out_ptr", "tl.atomic_add(out_ptr"),
+        ("tl.store(out_ptr +", "tl.store(out_ptr + tl.load(x_ptr + cols).to(tl.int32) +"),
     ],
 )
 def test_recurrences_and_writes_of_other_trips_places_stay_whole(old: str, new: str) -> None:
