@@ -343,12 +343,17 @@ class _Writer:
         if bias is not None and product.bias is not None:
             added, axis = render_code(product.bias), 0 if product.is_linear else 1
             columns = f"{render_code(product.rhs)}.shape[{axis}]"
-            known_bias = [f"{added}.is_contiguous()", f"{added}.numel() == {columns}"]
+            fits = [f"{added}.is_contiguous()", f"{added}.numel() == {columns}"]
         else:
-            known_bias = []
+            fits = []
+        if self._is_param(product.lhs) and self._is_param(product.rhs):  # sizes that differ raise, as before
+            axes = first.rank - 1, second.rank - (1 if product.is_linear else 2)
+            sizes = zip((product.lhs, product.rhs), axes, strict=True)
+            extents = [f"{render_code(node)}.shape[{axis}]" for node, axis in sizes]
+            fits.append(" == ".join(extents))
         same = [f"{other.dtype} == {first.dtype}" for other in types if other.dtype != first.dtype]
         floats = "(torch.float16, torch.bfloat16, torch.float32)"
-        conditions = [code for t in types for code in t.conditions] + known_bias
+        conditions = [code for t in types for code in t.conditions] + fits
         self._conditions += [*conditions, *same, f"{first.dtype} in {floats}"]
         self._tensors += [code for t in types for code in t.tensors]
         binding = single_assignment(statement)
