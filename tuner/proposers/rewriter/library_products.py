@@ -346,7 +346,7 @@ class _Writer:
             fits = [f"{added}.is_contiguous()", f"{added}.numel() == {columns}"]
         else:
             fits = []
-        if self._is_param(product.lhs) and self._is_param(product.rhs):  # sizes that differ raise, as before
+        if self._is_param(product.lhs) and self._is_param(product.rhs):  # else it raises, as before
             axes = first.rank - 1, second.rank - (1 if product.is_linear else 2)
             sizes = zip((product.lhs, product.rhs), axes, strict=True)
             extents = [f"{render_code(node)}.shape[{axis}]" for node, axis in sizes]
