@@ -186,7 +186,8 @@ class Recording:
         steps: records uses of the parameters, if wanted.
         arguments: those of some tensors by identity, regardless of later launches.
         is_repeating: whether a step of an earlier run launches now.
-        every_choice: whether autotuners launch each configuration that they would time.
+        every_choice: whether autotuners launch each configuration that they would time, and each
+            launch stands on its own.
         autotuning: how they choose among these, an ordered set of texts.
     """
 
@@ -213,6 +214,8 @@ class Recording:
         count: int = 1,
     ) -> bool:
         """Count launches among equal ones; tell whether there are any."""
+        if self.every_choice:  # equal ones may have other arguments, which loops go by
+            return False
         for index, same in enumerate(self.launches):
             if same.kernel is kernel and same.launch.grid == grid:
                 both = {name: same.by_parameter[name] | ids for name, ids in storages.items()}

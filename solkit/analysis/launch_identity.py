@@ -6,7 +6,8 @@
 
 The text has all that a compiler, a launch and an autotuner get: code, constants, options,
 properties of arguments, grids, tensors by their place among inputs and outputs, and the operators
-of PyTorch in between. Names of functions and modules are not in it.
+of PyTorch in between. It also has the functions of others that the host calls, so one that sleeps
+or waits differs. Names of functions and modules of the file itself are not in it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters.launch_recording import CapturedLaunch
 from solkit.analysis import cuda
+from solkit.analysis.host_calls import recording_host_calls
 from solkit.analysis.library import LibraryOp
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.core import KernelProgram, Launch, Value, canonical
@@ -40,17 +43,17 @@ def launch_identity(workload: Workload, params: Mapping[str, Value]) -> str:
     """
     if workload.kernel is None:
         return ""
-    with cuda.recording() as extensions:
+    with cuda.recording() as extensions, recording_host_calls() as calls:
         try:
             captured = capture(workload, params, None, extensions, every_choice=True)
         except CaptureError:
             return ""
     if extensions.launches or extensions.unseen or extensions.remarks:
         return ""
-    return captured_identity(captured)
+    return captured_identity(captured, calls)
 
 
-def captured_identity(captured: Captured) -> str:
+def captured_identity(captured: Captured, host_calls: Mapping[str, int]) -> str:
     """Return the text of a call in which autotuners launched each of their configurations.
 
     Any note makes it unknown: something was guessed, or is chosen by what only a GPU tells.
@@ -62,7 +65,9 @@ def captured_identity(captured: Captured) -> str:
         (_without_lines(operator.op), operator.after, operator.count)
         for operator in captured.library
     ]
-    text = repr((launches, operators, captured.outputs, captured.autotuning))
+    settings = sorted(get_cache_invalidating_env_vars().items())  # the compiler's, of no options
+    host = sorted(host_calls.items()), settings
+    text = repr((launches, operators, captured.outputs, captured.autotuning, host))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
+from functools import partial
+
 import pytest
 import torch
 import triton
@@ -111,6 +115,34 @@ def copied_first_elsewhere(x):
     return launcher(tuned(add_before))(y)
 
 
+def launch_each(counts, x):
+    """Launch one kernel after another, over so many elements."""
+    out = torch.empty_like(x)
+    for n in counts:
+        add[(4,)](x, out, n, BLOCK=64, EVEN=False)
+    return out
+
+
+def wait(_):
+    torch.cuda.synchronize()
+
+
+def change_stream(_):
+    torch.cuda.Stream().wait_stream(torch.cuda.current_stream())
+
+
+def optimise_less(_):
+    triton.knobs.nvidia.disable_ptxas_opt = True
+
+
+def run_program(_):
+    os.system("true")
+
+
+def ask_sizes(x):
+    return x.numel() < 1 or x.shape[0] < 1 or not x.is_contiguous() or len(x.stride()) > 3
+
+
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
 ALIKE = [
     ((tuned(), {}), (tuned(), {})),
@@ -120,6 +152,7 @@ ALIKE = [
     ((tuned(**PRUNED), {}), (tuned(configs=CONFIGS[:2]), {})),
     ((tuned(configs=CONFIGS[1:2]), {}), (tuned(), {"params": {"BLOCK": 128}})),
     ((copied_first, {}), (copied_first_elsewhere, {})),  # operators on other lines
+    ((tuned(), {}), (tuned(add_before), {"before": ask_sizes})),  # as guards of sizes do
     ((tuned(reset_to_zero=["out"]), {}), (tuned(add_before, reset_to_zero=["out"]), {})),
 ]
 HOOKED = [triton.Config(c.kwargs, num_warps=c.num_warps, pre_hook=zero_out) for c in CONFIGS]
@@ -138,6 +171,14 @@ DIFFERENT = [
     (tuned(), {"factor": 2}),
     (tuned(), {"before": torch.clone}),
     (tuned(), {"launch_pdl": True}),
+    *((tuned(), {"before": before}) for before in (wait, change_stream, run_program)),
+    (tuned(), {"before": lambda _: time.sleep(0.001)}),
+    (tuned(), {"before": lambda _: torch.empty(1 << 20, device="cuda")}),
+    (tuned(), {"before": optimise_less}),
+]
+UNLIKE = [
+    (partial(launch_each, (200, 200)), partial(launch_each, (200, 20))),  # how long loops are
+    (partial(launch_each, (200, 20)), partial(launch_each, (20, 200))),
 ]
 UNSEEN = [
     tuned(do_bench=own_timer),
@@ -155,8 +196,9 @@ def identities(in_child):
     def compute():
         alike = [(identity(k, **how), identity(j, **other)) for (k, how), (j, other) in ALIKE]
         bases = {n: identity(tuned(), n=n) for n in (200, 256)}
+        unlike = [(identity(one), identity(other)) for one, other in UNLIKE]
         different = [(identity(k, **how), bases[how.get("n", 200)]) for k, how in DIFFERENT]
-        return alike, different, list(map(identity, UNSEEN))
+        return alike, different, list(map(identity, UNSEEN)), unlike
 
     return in_child(compute)
 
@@ -176,3 +218,10 @@ def test_what_the_gpu_is_asked_for_tells_launchers_apart(identities, place):
 @pytest.mark.parametrize("place", range(len(UNSEEN)))
 def test_launchers_whose_choices_are_not_seen_have_no_identity(identities, place):
     assert identities[2][place] == ""
+
+
+@pytest.mark.parametrize("place", range(len(UNLIKE)))
+def test_each_of_several_launches_of_a_kernel_counts_with_its_arguments(identities, place):
+    one, other = identities[3][place]
+    assert one != other
+    assert "" not in (one, other)

@@ -80,6 +80,7 @@ from solkit.adapters.fake_cuda.graphs import capturing_graphs, fake_graphs
 from solkit.adapters.fake_cuda.guesses import (
     guess_always,
     guesses_so_far,
+    is_user_file,
     placing_line,
     report_guess,
     user_line,
@@ -122,6 +123,7 @@ __all__ = [
     "hold_as_state",
     "install",
     "is_installed",
+    "is_user_file",
     "known_value",
     "memory_bus_bits",
     "placing_line",

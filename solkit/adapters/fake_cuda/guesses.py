@@ -19,6 +19,7 @@ import torch
 __all__ = [
     "guess_always",
     "guesses_so_far",
+    "is_user_file",
     "locate_sentence",
     "placing_line",
     "report_earlier_guesses",
@@ -82,7 +83,7 @@ _NOT_USERS = _folders_of_others()
 
 
 @functools.cache
-def _is_user_file(path: str) -> bool:
+def is_user_file(path: str) -> bool:
     """Tell whether a file holds the user's code."""
     return not path.startswith("<") and not any(
         path.startswith(folder) and "site-packages" not in path[len(folder) :]
@@ -109,7 +110,7 @@ def user_line(frame: types.FrameType | None = None) -> str:
         return _places[-1]
     frame = frame or sys._getframe(1)
     while frame is not None:
-        if _is_user_file(frame.f_code.co_filename):
+        if is_user_file(frame.f_code.co_filename):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "unknown line"

@@ -1,0 +1,70 @@
+"""Record of what a launcher calls on the host, besides its own functions and tensors' methods.
+
+Waiting for the GPU, sleeping, other streams, allocating and starting programs take time that no
+launch shows. A file that dispatches by sizes asks tensors for these, which costs nothing to speak
+of: methods of tensors and what is built into Python are not recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+
+from solkit.adapters import fake_cuda
+
+__all__ = ["recording_host_calls"]
+
+
+@contextlib.contextmanager
+def recording_host_calls() -> Iterator[Counter[str]]:
+    """Count calls that code of the user's makes of others' functions, by their names."""
+    counts: Counter[str] = Counter()
+
+    def noted(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "c_call" and fake_cuda.is_user_file(frame.f_code.co_filename):
+            counts.update(_name_of_builtin(arg))
+        elif event == "call" and _is_called_by_user(frame):
+            counts[f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"] += 1
+
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # it calls what watches objects, at any line
+    sys.setprofile(noted)
+    try:
+        yield counts
+    finally:
+        sys.setprofile(before)
+        if collects:
+            gc.enable()
+
+
+_NOT_CALLED = ("__del__", "remove", "__torch_function__", "__torch_dispatch__")
+"""Functions that Python and torch call at a line by themselves: where objects and weak references
+end, which differs by what else is in memory, and for tensors' methods."""
+_GENERATED = ("<string>", "<frozen importlib")
+"""Begins of the files of what is not written out, or runs only where a module is imported first."""
+
+
+def _is_called_by_user(frame: FrameType) -> bool:
+    """Tell whether a line of the user's calls a function that is not the user's."""
+    code, caller = frame.f_code, frame.f_back
+    if caller is None or code.co_name in _NOT_CALLED or code.co_filename.startswith(_GENERATED):
+        return False
+    is_user = fake_cuda.is_user_file
+    return is_user(caller.f_code.co_filename) and not is_user(code.co_filename)
+
+
+def _name_of_builtin(function: Any) -> tuple[str, ...]:
+    """Return the name of a function in C, as a tuple; an empty one if it is of no account."""
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or getattr(owner, "__name__", "")
+    kind = type(owner).__module__
+    if isinstance(owner, torch.Tensor) or "builtins" in (module, module or kind):
+        return ()
+    return (f"{module or kind}.{getattr(function, '__qualname__', '')}",)
