@@ -180,7 +180,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     own = replace(function, node=with_function_calls(function))
     body = _unpacked_within(own.body)
     body = _with_counted_loops(body, [], set(function.constants))
-    body = with_plain_loops(body, set(function.params))
+    body = with_plain_loops(body, set(function.params), set(function.constants))
     body = with_own_names(body, set(function.params))
     node = with_body(own.node, body)
     node = with_plain_pointers(node)

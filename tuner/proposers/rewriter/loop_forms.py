@@ -1,4 +1,4 @@
-"""Loops in one form: they begin at 0, and grow nothing that nobody reads.
+"""Loops in one form: they begin at 0, say how many trips they take, and grow nothing unread.
 
 ::
 
@@ -6,16 +6,22 @@
     for i in range(first, last):    →        i = first + i_trip
         count += 1                           acc += tl.load(p + i)
         acc += tl.load(p + i)
+
+    trips = tl.cdiv(n, BLOCK)            for trip in range(0, tl.cdiv(n, BLOCK)):
+    for trip in range(0, trips):    →        acc += tl.load(p + trip * BLOCK + places)
+        acc += tl.load(p + trip * BLOCK + places)
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._lift import is_elementwise_call
 from solkit.tuner.proposers.rewriter._parse import (
+    Loop,
     argument_of,
     assigned_names,
     called_name,
@@ -39,14 +45,115 @@ _PURE = frozenset("tl.load tl.cdiv tl.sum tl.max tl.min tl.arange tl.zeros tl.fu
 
 
 def with_plain_loops(
-    body: Sequence[cst.BaseStatement], params: set[str]
+    body: Sequence[cst.BaseStatement], params: set[str], constants: set[str]
 ) -> list[cst.BaseStatement]:
-    """Return a function's statements with its loops in the form of this module."""
-    body = _without_unread(body, params)
-    sums = _sums_of(body)
-    counts = assigned_names(*body)
-    fixed = {n for n in names_within(*body) if counts.count(n) <= (0 if n in params else 1)}
-    return _from_zero(body, sums, fixed, params | names_within(*body))
+    """Return a function's statements with its loops in the form of this module.
+
+    Args:
+        body: the function's statements.
+        params: its parameters.
+        constants: those of them that the compiler knows.
+    """
+    counted = _with_trips(body, _fixed_names(body, params), constants, {})
+    body = _without_unread(_without_read_names(body, counted), params)
+    fixed = _fixed_names(body, params)
+    return _from_zero(body, _sums_of(body), fixed, params | names_within(*body))
+
+
+def _without_read_names(
+    before: Sequence[cst.BaseStatement], after: Sequence[cst.BaseStatement]
+) -> list[cst.BaseStatement]:
+    """Return statements without assignments to names that others read before, and none does now."""
+
+    def uses(body: Sequence[cst.BaseStatement], name: str) -> int:
+        return sum(count_uses(statement, name) for statement in body)
+
+    names = {n for n in assigned_names(*after) if uses(before, n) > uses(after, n) == 1}
+    return _without_assignments(after, names)
+
+
+def _fixed_names(body: Sequence[cst.BaseStatement], params: set[str]) -> set[str]:
+    """Return names that have one value in a function."""
+    counts = Counter(assigned_names(*body))
+    return {n for n in names_within(*body) if counts[n] <= (0 if n in params else 1)}
+
+
+# ------------------------------------------------------------------------------- counts of trips
+
+
+def _with_trips(
+    body: Sequence[cst.BaseStatement],
+    fixed: set[str],
+    constants: set[str],
+    counts: Mapping[str, cst.BaseExpression],
+) -> list[cst.BaseStatement]:
+    """Return statements whose loops have counts of blocks for the names of such counts.
+
+    Args:
+        body: statements of a block.
+        fixed: names that have one value.
+        constants: parameters that the compiler knows.
+        counts: names that were assigned counts of blocks ahead, and these.
+    """
+    ahead, result = dict(counts), list[cst.BaseStatement]()
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is not None and not binding.operator and binding.target in fixed:
+            count = _count_of_blocks(binding.value, constants)
+            if count is not None and names_within(count) <= fixed | {"tl", "triton"}:
+                ahead[binding.target] = count
+        if inner := statements_of(statement):
+            statement = with_body(statement, _with_trips(inner, fixed, constants, ahead))
+        loop = range_loop(statement)
+        count = None if loop is None else ahead.get(render_code(loop.stop))
+        if loop is not None and count is not None:
+            statement = _with_stop(loop, count)
+        result.append(statement)
+    return result
+
+
+def _with_stop(loop: Loop, stop: cst.BaseExpression) -> cst.For:
+    whole = cst.ensure_type(loop.node.iter, cst.Call)
+    args = [
+        arg.with_changes(value=stop.deep_clone()) if arg.value is loop.stop else arg
+        for arg in whole.args
+    ]
+    return loop.node.with_changes(iter=whole.with_changes(args=args))
+
+
+def _count_of_blocks(node: cst.BaseExpression, constants: set[str]) -> cst.BaseExpression | None:
+    """Return a count of blocks of a constant size; of two that a constant chooses, their one."""
+    if isinstance(node, cst.IfExp):
+        first, second = _quotient(node.body, constants), _quotient(node.orelse, constants)
+        if not first or not second or first[1] != second[1]:
+            return None
+        if not names_within(node.test) <= constants:
+            return None
+        return parse_expression(
+            f"tl.cdiv({first[0]} if {render_code(node.test)} else {second[0]}, {first[1]})"
+        )
+    is_division = isinstance(node, cst.BinaryOperation) and isinstance(
+        node.operator, cst.FloorDivide
+    )
+    if is_division and isinstance(node, cst.BinaryOperation):
+        return node if render_code(node.right) in constants and _is_plain(node.left) else None
+    return node if _quotient(node, constants) else None
+
+
+def _quotient(node: cst.BaseExpression, constants: set[str]) -> tuple[str, str] | None:
+    """Return what ``tl.cdiv`` divides and by which constant; ``None`` for another expression."""
+    if not isinstance(node, cst.Call) or called_name(node) not in ("tl.cdiv", "triton.cdiv"):
+        return None
+    size, block = argument_of(node, 0), argument_of(node, 1)
+    if size is None or block is None or not _is_plain(size):
+        return None
+    code = render_code(block)
+    return (f"({render_code(size)})", code) if code in constants else None
+
+
+def _is_plain(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression calls nothing, so that it costs as little where a loop stands."""
+    return not any(isinstance(inner, cst.Call) for inner in nodes_within(node))
 
 
 # ------------------------------------------------------------------------------- from zero

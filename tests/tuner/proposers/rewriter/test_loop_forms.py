@@ -170,3 +170,68 @@ def test_rows_share_a_load_of_which_each_masks_its_own_part(is_right):
 )
 def test_rows_share_no_load_with_a_fill_or_word_of_its_own(old, new):
     assert variants(Rows(), NEIGHBOURS.replace(old, new), N=40) == []
+
+
+COUNTED = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(x):
+    return x.sum(1)
+
+
+def inputs(R=3, C=70, device="cuda"):
+    return torch.randn(R, C, device=device)
+
+
+@triton.jit
+def total(x, y, C, WHOLE: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    sums = tl.zeros((BLOCK,), tl.float32)
+    trips = tl.cdiv(C, BLOCK)
+    for trip in range(0, trips):
+        places = trip * BLOCK + cols
+        sums += tl.load(x + row * C + places, mask=places < C, other=0.0)
+    tl.store(y + row, tl.sum(sums, axis=0))
+
+
+def kernel(x):
+    y = torch.empty(x.shape[0], device=x.device)
+    total[(x.shape[0],)](x, y, x.shape[1], WHOLE=True, BLOCK=32)
+    return y
+"""
+COUNTS = {
+    "tl.cdiv(C, BLOCK)": "range(0, tl.cdiv(C, BLOCK))",
+    "(C + BLOCK - 1) // BLOCK": "range(0, (C + BLOCK - 1) // BLOCK)",
+    "tl.cdiv(C, BLOCK) if WHOLE else tl.cdiv(row * BLOCK, BLOCK)": (
+        "range(0, tl.cdiv((C) if WHOLE else (row * BLOCK), BLOCK))"
+    ),
+}
+UNSURE_COUNTS = {
+    "counted on": ("    for trip", "    trips += 0\n    for trip"),
+    "its size changes": ("    for trip", "    C = C + 0\n    for trip"),
+    "a number decides at run time": (
+        "tl.cdiv(C, BLOCK)",
+        "tl.cdiv(C, BLOCK) if row > 0 else tl.cdiv(C + 0, BLOCK)",
+    ),
+    "two blocks": ("tl.cdiv(C, BLOCK)", "tl.cdiv(C, BLOCK) if WHOLE else tl.cdiv(C, 32)"),
+    "loaded": ("tl.cdiv(C, BLOCK)", "tl.cdiv(tl.load(x), BLOCK)"),
+}
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_named_count_of_blocks_is_one_of_its_loop(count, is_right):
+    text = COUNTED.replace("tl.cdiv(C, BLOCK)", count)
+    form = canonical_form(HEADER + text)
+    assert COUNTS[count] in form
+    assert "trips" not in form
+    assert is_right(form, text, R=3, C=70)
+    assert canonical_form(form) == form
+
+
+@pytest.mark.parametrize("case", UNSURE_COUNTS)
+def test_a_count_that_is_not_sure_stays_a_name(case):
+    old, new = UNSURE_COUNTS[case]
+    assert old in COUNTED
+    assert "range(0, trips)" in canonical_form(HEADER + COUNTED.replace(old, new))
