@@ -232,6 +232,27 @@ def _equals(op: TracedOp, argument: str, value: float) -> bool:
     return isinstance(number, (int, float)) and number == value
 
 
+def _gates(reader: TracedOp, seen: TensorUse) -> list[TensorUse]:
+    """Return operands that remove another one where they are zero."""
+    record = reader.operator
+    if record.normalises is not None:
+        weight = reader.arguments.get("weight")
+        return [weight] if isinstance(weight, TensorUse) and weight is not seen else []
+    multiplies = record.linear and record.multiplies and not record.divides
+    return [use for use in reader.inputs if use is not seen] if multiplies else []
+
+
+def _multiplied_with(reader: TracedOp, seen: TensorUse) -> list[TensorUse]:
+    """Return operands that an operand is multiplied with: no term that a product starts from."""
+    record = reader.operator
+    names = ("bias", "self") if record.adds_terms and record.factors else ("bias",)
+    terms = [reader.arguments.get(name) for name in names]
+    if any(seen is term for term in terms):
+        return []
+    others = [use for use in reader.inputs if use is not seen]
+    return [use for use in others if not any(use is term for term in terms)]
+
+
 def _is_unknown(mask: TensorUse | None) -> bool:
     return mask is not None and mask.value is None
 
@@ -389,6 +410,8 @@ class _Uses:
         if seen.distinct < use.distinct or _is_left_out(reader, seen):
             return False
         record = reader.operator
+        if any(self._sparsity.may_be_zero(factor) for factor in _gates(reader, seen)):
+            return False
         if record.nonlinear:
             if not (saturating or record.normalises in _NORMALISING):
                 return False
@@ -492,12 +515,13 @@ class _Uses:
                 return True  # almost all weights may be too small to count
             if _is_unknown(reader.arguments["attn_mask"]):
                 return seen is not reader.arguments["attn_mask"]
+        if record.normalises is not None:
+            return any(self._sparsity.may_be_zero(weight) for weight in _gates(reader, seen))
         if not record.multiplies:
             return False
-        others = [use for use in reader.inputs if use is not seen]
         return any(
             use.storage in self._constant or self._sparsity.cancels(reader, seen, use)
-            for use in others
+            for use in _multiplied_with(reader, seen)
         )
 
     def vanishes(self, reader: TracedOp, seen: TensorUse) -> bool:

@@ -88,8 +88,17 @@ class _Content:
 
 def with_origins(program: Program) -> Program:
     """Return the program, the factors of its products annotated with `TensorUse.origin`."""
-    held = _Held()
+    held = _Held(_extents(program))
     return replace(program, ops=tuple(held.annotated(op) for op in program.ops))
+
+
+def _extents(program: Program) -> dict[int, int]:
+    """Return the elements of storages, at the least."""
+    extents: dict[int, int] = {}
+    for op in program.ops:
+        for use in (*op.inputs, *op.outputs, *op.written):
+            extents[use.storage] = max(use.numel, extents.get(use.storage, 0))
+    return extents
 
 
 def product_factors(op: TracedOp) -> list[tuple[TensorUse, tuple[int, ...]]]:
@@ -105,7 +114,8 @@ def product_factors(op: TracedOp) -> list[tuple[TensorUse, tuple[int, ...]]]:
 class _Held:
     """Contents of each storage at one point of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, extents: Mapping[int, int]) -> None:
+        self._extents = extents
         self._contents: dict[int, _Content] = {}
         self._whole: dict[int, tuple[float, float]] = {}  # limits of integers, by storage
         self._repeats: dict[int, tuple[tuple[int, int], ...]] = {}  # layouts of copied scales
@@ -120,12 +130,13 @@ class _Held:
             mine = content if use.storage == op.result.storage else None
             if op.written and not _scales(op):
                 before = self._contents.get(use.storage)
-                if before is not None or not (op.operator.overwrites and use.offset == 0):
+                is_whole = use.numel >= self._extents[use.storage]
+                if before is not None or not (op.operator.overwrites and is_whole):
                     mine = _joined([before, mine])  # an unknown part of the target is as it was
             self._repeats.pop(use.storage, None)
             self._contents.pop(use.storage, None)
             self._whole.pop(use.storage, None)
-            if mine is not None and not _is_rounded(use.dtype, mine.origin):
+            if mine is not None and not _is_rounded(use.dtype, mine):
                 self._contents[use.storage] = mine
         if whole is not None and op.outputs and not op.written:
             self._whole[op.result.storage] = whole
@@ -389,11 +400,21 @@ def _joined(contents: Sequence[_Content | None]) -> _Content | None:
     return None if origin is None else _Content(origin, layout=layout, is_scaled=is_scaled)
 
 
-def _is_rounded(dtype: torch.dtype, origin: torch.dtype | None) -> bool:
-    """Tell whether a conversion leaves values that a float dtype holds, and its origin need not."""
-    if origin is None or dtype not in _FLOATS:
+def _is_rounded(dtype: torch.dtype, content: _Content) -> bool:
+    """Tell whether a float dtype says more of values that are converted to it than their origin.
+
+    It holds what it rounds, scales included. Halves of scaled codes stand for the codes.
+    """
+    origin = content.origin
+    if origin is None or dtype not in _FLOATS or (content.size and dtype == origin):
         return False
-    return dtype.itemsize < origin.itemsize or (dtype in _HALVES and origin in {*_HALVES} - {dtype})
+    if dtype in _FP8 and content.is_scaled:
+        return True
+    return origin in _FLOATS and _width(dtype) <= _width(origin)
+
+
+def _width(dtype: torch.dtype) -> int:
+    return 4 if dtype is _FP4 else 8 * dtype.itemsize
 
 
 def _holding(origins: Iterable[torch.dtype | None]) -> torch.dtype | None:
@@ -442,7 +463,8 @@ def _number(value: object) -> _Content | None:
         return None
     if abs(value) in (0, 1, math.inf):
         return _Content(None)
-    held = [d for d in _HALVES if float(torch.tensor(float(value), dtype=d)) == float(value)]
+    kinds = (*_FP8[:2], *_HALVES)
+    held = [d for d in kinds if float(torch.tensor(float(value), dtype=d)) == float(value)]
     return _Content(held[0]) if held else None
 
 

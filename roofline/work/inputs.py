@@ -19,7 +19,7 @@ import torch
 from solkit.ops import Family
 from solkit.roofline.work.broadcast import without_repeats
 from solkit.roofline.work.constants import Fixed
-from solkit.roofline.work.program import Drawn, Program, Sample, TensorUse, TracedOp, trace
+from solkit.roofline.work.program import Drawn, Program, TensorUse, TracedOp, trace
 from solkit.roofline.work.sparsity import Sparsity
 from solkit.roofline.work.symmetry import symmetric_storages
 from solkit.roofline.work.value_samples import samples_of
@@ -69,11 +69,7 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         [(tensor, zeros[use.storage]) for tensor, use in named if use.storage in zeros],
         [tensor for tensor, use in named if use.storage in symmetric],
         [tensor for tensor, use in named if use.storage in repeated],
-        [
-            (tensor, sample)
-            for tensor, use in named
-            if (sample := samples.get(use.storage)) is not None and _has_a_size(sample)
-        ],
+        [(tensor, samples[use.storage]) for tensor, use in named if use.storage in samples],
     )
 
 
@@ -86,11 +82,6 @@ def _reaching_results(program: Program) -> Program:
             needed |= {use.storage for use in op.inputs}
             kept.append(op)
     return replace(program, ops=tuple(reversed(kept)))
-
-
-def _has_a_size(sample: Sample) -> bool:
-    """Tell whether a sample says how large values are: state that starts at zero says nothing."""
-    return not sample.values.is_floating_point() or bool(sample.values.any())
 
 
 _ANY = (-math.inf, math.inf)

@@ -155,6 +155,11 @@ class _Walk:
         if any(source is None for source in sources):
             return None
         read = [source for source in sources if source is not None]
+        sample = self._combined(op, read)
+        return None if sample is None or _is_cancelled(sample, read) else sample
+
+    def _combined(self, op: TracedOp, read: Sequence[Sample]) -> Sample | None:
+        record = op.operator
         if record.family in (Family.PRODUCT, Family.CONVOLUTION):
             return self._product(op)
         if op.is_elementwise and not record.moves and not record.zeros.endswith("triangle"):
@@ -392,6 +397,13 @@ def _run(
     first = out[0] if isinstance(out, (list, tuple)) and out else out
     usable = isinstance(first, torch.Tensor) and not first.is_complex()
     return _widened(first).expand(_SIZE) if usable and first.numel() in (1, _SIZE) else None
+
+
+def _is_cancelled(sample: Sample, sources: Sequence[Sample]) -> bool:
+    """Tell whether state that starts at zero hides how large a result may become."""
+    if not sample.values.is_floating_point() or sample.values.any():
+        return False
+    return any(s.values.is_floating_point() and bool(s.values.any()) for s in sources)
 
 
 def _widened(values: torch.Tensor) -> torch.Tensor:

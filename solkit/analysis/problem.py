@@ -81,16 +81,19 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
     if description.problem.reference is None:
         return seeded_workload(loaded, shape, params), Drawn()
     workloads: list[Workload] = []
+    states: list[torch.Tensor] = []
 
     def make() -> list[torch.Tensor]:
         workloads.append(seeded_workload(loaded, shape, {}))
         tensors, reference = workloads[0].tensors(), workloads[0].reference
-        fake_cuda.hold_as_state([*tensors, *(held_tensors(reference) if reference else ())])
+        held = held_tensors(reference) if reference else ()
+        states[:] = fake_cuda.hold_as_state([*tensors, *held])
         return tensors
 
     loaded.description = replace(description, candidate=None)
     try:
         arguments = drawn(make)
+        arguments = replace(arguments, sparse=[*arguments.sparse, *states])
     finally:
         loaded.description = description
     if params:

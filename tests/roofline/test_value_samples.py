@@ -71,6 +71,10 @@ PAIR = "R(64, 1024); R(1024, 64)"  # a sum of 1024 products of size 1 is of size
         ("torch.fft.rfft(R(64, 2046)).real; R(1024, 64)", "return a0 @ a1", 0.6, "fp32"),
         # state that starts at zero may become any size
         ("torch.zeros(64, 1024, device='cuda'); R(1024, 64)", "return a0 @ a1", 0.6, "fp32"),
+        # but a bias or a moment that starts at zero changes no error
+        (f"{PAIR}; torch.zeros(64, device='cuda')", "return a0 @ a1 + a2", 0.6, "fp32@6"),
+        (f"{PAIR}; torch.zeros(64, device='cuda')", "return F.linear(a0, a1.T, a2)", 0.6, "fp32@6"),
+        (f"{PAIR}; torch.zeros(64, device='cuda')", "return a0 @ a1 * a2", 0.6, "fp32"),
         # an index is no result that may be off
         (PAIR, "y = a0 @ a1\n    return y, y.argmax(-1)", 0.6, "fp32"),
         (PAIR, "return (a0 @ a1).softmax(-1)", 0.6, "fp32>exp"),

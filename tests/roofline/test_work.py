@@ -464,6 +464,32 @@ def inputs(device="cuda"):
 """
 
 
+GATED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Parameter(torch.FILL(1))
+    def forward(self, x, y):
+        return x + self.gate * (x @ y)
+
+def get_inputs():
+    return [torch.randn(64, 64), torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("fill", "products", "read"), [("zeros", 0, 1), ("ones", 1, 2)])
+def test_a_parameter_of_zero_leaves_no_product_in_the_hard_bound(write, fill, products, read):
+    work = work_of_file(write(GATED.replace("FILL", fill)))
+    assert work.operations["contraction.fp32"] == 2 * 64**3
+    assert sum(work.hard_operations.values()) == products * 2 * 64**3
+    assert work.hard_read_bytes == read * F32 * 64 * 64  # a kernel may look at the gate first
+
+
 def test_launches_that_differ_in_a_number_are_two(write):
     work = work_of_file(write(LAUNCHING_TWICE))
     # x is read, and two results are written

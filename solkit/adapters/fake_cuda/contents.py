@@ -251,12 +251,16 @@ _STARTS_AT_ZERO = "State that starts at zero was taken to be zero where it decid
 _INDICES = (torch.bool, torch.int32, torch.int64)
 
 
-def hold_as_state(tensors: Iterable[torch.Tensor]) -> None:
+def hold_as_state(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Let tensors that are zero all over stand for any state, such as a cache or a moment.
 
     Their contents still decide what runs, as a guess. Truths and integers that may name places are
     data.
+
+    Returns:
+        Those tensors.
     """
+    states = []
     for tensor in tensors:
         contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
         if contents is None or contents.flat is None or contents.flat.dtype in _INDICES:
@@ -264,6 +268,8 @@ def hold_as_state(tensors: Iterable[torch.Tensor]) -> None:
         with computing_really():
             if not contents.flat.any():
                 contents.guesses = (*contents.guesses, _STARTS_AT_ZERO)
+                states.append(tensor)
+    return states
 
 
 def remember_contents(tensor: FakeTensor, fact: KnownContents) -> None:

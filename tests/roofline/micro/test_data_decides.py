@@ -21,6 +21,21 @@ TABLE = {
         "return (gates[:, None] * torch.einsum('d,edf->ef', a0, a2)).sum(0)",
         *(B * (32 + 32 * 64), B * 16, 0),
     ),
+    "a product that a gate of zero removes": (
+        "R(64, 32); R(32, 48); zeros(1)",
+        "return (a0 @ a1) * a2",
+        *(0, B * 64 * 48, 0),
+    ),
+    "a product before a norm with a weight of zeros": (
+        "R(64, 48); R(64, 32); R(32, 48); zeros(48)",
+        "return a0 + F.layer_norm(a1 @ a2, (48,), a3)",
+        *(B * 64 * 48, B * 64 * 48, 0),
+    ),
+    "a bias of zeros removes nothing": (
+        "R(64, 32); R(48, 32); zeros(48)",
+        "return F.linear(a0, a1, a2)",
+        *(B * (N + 48 * 32), B * 64 * 48, 2 * N * 48),
+    ),
     "a float mask made of a comparison": (
         "R(64, 32); R(64, 32)",
         "return a0 * (a1 > 0).float()",

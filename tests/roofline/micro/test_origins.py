@@ -34,6 +34,31 @@ KINDS = {
         "a = torch.empty_like(a0, dtype=fp8).copy_(a0)\nreturn a.float() @ a1.to(fp8).float()",
         "fp8",
     ),
+    "fp8 scaled along the sum, rounded to fp8": (
+        "R(64, 64).to(fp8); R(64, 64).to(fp8); R(64)",
+        "return (a0.float() * a2).to(fp8).float() @ a1.float()",
+        "fp8",
+    ),
+    "scaled codes rounded to fp8": (
+        "I(127, 64, 64, d=i8); R(64, 64).to(fp8); R(64, 1)",
+        "return (a0.float() * a2).to(fp8).float() @ a1.float()",
+        "fp8",
+    ),
+    "halves scaled along the sum, rounded to halves": (
+        f"{A}; {B}; R(64)",
+        "return (a0.float() * a2).to(bf16).float() @ a1.float()",
+        "bf16",
+    ),
+    "fp8 limited to numbers that it holds": (
+        "R(64, 64).to(fp8); R(64, 64).to(fp8)",
+        "return a0.float().clamp(-448, 448) @ F.relu6(a1.float())",
+        "fp8",
+    ),
+    "fp8 written over a part of other numbers": (
+        f"{A}; {B}; R(64, 64)",
+        "a = a2 * 1.1 + a0\na[:32] = a0[:32].to(fp8).float()\nreturn a @ a1.to(fp8).float()",
+        "fp32*half",
+    ),
     "fp16 rounded to bf16": (
         f"R(64, 64, d=f16); {B}",
         "return a0.to(bf16).float() @ a1.float()",
