@@ -190,8 +190,9 @@ class _Held:
             return self._of_integers(op)
         if record.needs == "masked fill":
             value = op.arguments["value"]
-            other = self._of(value) if isinstance(value, TensorUse) else _number(value)
-            return _joined([self._of(op.inputs[0]), other])
+            if isinstance(value, TensorUse):
+                return _joined([self._of(op.inputs[0]), self._of(value)])
+            return _joined([self._of(op.inputs[0])], [value])
         if record.limits in ("rectified", "absolute"):  # zero, or an element up to its sign
             return self._of(op.inputs[0])
         if record.limits in _LIMITING:
@@ -220,11 +221,11 @@ class _Held:
                 content = replace(content, layout=_layout(op.result, groups))
             placed.append(content)
         numbers = [
-            _number(value)
+            value
             for name in ("self", "other", "value")  # of `where` and padding
             if isinstance(value := op.arguments.get(name), (int, float))
         ]
-        joined = _joined([*placed, *numbers]) if placed else None
+        joined = _joined(placed, numbers) if placed else None
         fits = op.result.dtype.is_floating_point or (joined is not None and joined.size > 0)
         return joined if fits else None
 
@@ -238,7 +239,7 @@ class _Held:
             len(kept) > 1 or any(number and math.isfinite(number) for number in numbers)
         ):
             return None
-        return _joined([*kept, *map(_number, numbers)])
+        return _joined(kept, numbers)
 
     def _whole_range(self, op: TracedOp) -> tuple[float, float] | None:
         """Return limits of the integers that an op of floats makes; ``None`` if it makes others."""
@@ -382,8 +383,15 @@ def _layout(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], .
 # ------------------------------------------------------------------------------------ dtypes
 
 
-def _joined(contents: Sequence[_Content | None]) -> _Content | None:
-    """Return a content that holds all; ``None`` if no narrow dtype does."""
+def _joined(
+    contents: Sequence[_Content | None], numbers: Sequence[object] = ()
+) -> _Content | None:
+    """Return a content that holds all, numbers too; ``None`` if no narrow dtype does."""
+    if numbers:
+        joined = _joined(contents)
+        if joined is not None and all(_holds(joined, number) for number in numbers):
+            return joined
+        return _joined([*contents, *map(_number, numbers)])
     if not contents or any(content is None for content in contents):
         return None
     narrow = [content for content in contents if content is not None]
@@ -463,9 +471,21 @@ def _number(value: object) -> _Content | None:
         return None
     if abs(value) in (0, 1, math.inf):
         return _Content(None)
-    kinds = (*_FP8[:2], *_HALVES)
-    held = [d for d in kinds if float(torch.tensor(float(value), dtype=d)) == float(value)]
+    held = [d for d in _HALVES if float(torch.tensor(float(value), dtype=d)) == float(value)]
     return _Content(held[0]) if held else None
+
+
+def _holds(content: _Content, number: object) -> bool:
+    """Tell whether values of a content stay what they are where some are replaced by a number."""
+    if not isinstance(number, (bool, int, float)) or content.is_scaled or content.origin is None:
+        return False
+    if content.size:
+        least = 0 if content.origin is torch.uint8 else -content.size
+        most = 127 if content.origin is torch.int8 else content.size
+        return float(number).is_integer() and least <= number <= most
+    if content.origin not in (*_FP8, *_HALVES):
+        return False
+    return float(torch.tensor(float(number), dtype=content.origin)) == float(number)
 
 
 def _constant(use: TensorUse) -> _Content | None:

@@ -54,6 +54,26 @@ KINDS = {
         "return a0.float().clamp(-448, 448) @ F.relu6(a1.float())",
         "fp8",
     ),
+    "fp8 of the other kind, limited": (
+        "R(64, 64).to(torch.float8_e5m2); R(64, 64).to(fp8)",
+        "return F.relu6(a0.float()) @ a1.float()",
+        "fp8",
+    ),
+    "codes limited to codes": (
+        "I(100, 64, 64, d=i8); I(100, 64, 64, d=i8)",
+        "return a0.float().clamp(-127, 127) @ a1.float().masked_fill(a1 > 90, 90)",
+        "int8",
+    ),
+    "codes limited to a fraction": (
+        "I(100, 64, 64, d=i8); I(100, 64, 64, d=i8)",
+        "return a0.float().clamp(-1.5, 1.5) @ a1.float()",
+        "bf16",
+    ),
+    "scaled fp8, some replaced by a number": (
+        "R(64, 64).to(fp8); R(64, 64).to(fp8); R(64, 1)",
+        "return (a0.float() * a2).masked_fill(a0.float() > 1, 2.) @ a1.float()",
+        "bf16",
+    ),
     "fp8 written over a part of other numbers": (
         f"{A}; {B}; R(64, 64)",
         "a = a2 * 1.1 + a0\na[:32] = a0[:32].to(fp8).float()\nreturn a @ a1.to(fp8).float()",
