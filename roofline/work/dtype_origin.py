@@ -189,10 +189,7 @@ class _Held:
         if record.family is Family.POINTWISE and not op.result.dtype.is_floating_point:
             return self._of_integers(op)
         if record.needs == "masked fill":
-            value = op.arguments["value"]
-            if isinstance(value, TensorUse):
-                return _joined([self._of(op.inputs[0]), self._of(value)])
-            return _joined([self._of(op.inputs[0])], [value])
+            return self._filled_in(op)
         if record.limits in ("rectified", "absolute"):  # zero, or an element up to its sign
             return self._of(op.inputs[0])
         if record.limits in _LIMITING:
@@ -228,6 +225,12 @@ class _Held:
         joined = _joined(placed, numbers) if placed else None
         fits = op.result.dtype.is_floating_point or (joined is not None and joined.size > 0)
         return joined if fits else None
+
+    def _filled_in(self, op: TracedOp) -> _Content | None:
+        value = op.arguments["value"]
+        if isinstance(value, TensorUse):
+            return _joined([self._of(op.inputs[0]), self._of(value)])
+        return _joined([self._of(op.inputs[0])], [value])
 
     def _limited(self, op: TracedOp) -> _Content | None:
         """Return the content of elements or limits; a limit of scaled ones has no such scale."""
