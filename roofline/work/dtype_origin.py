@@ -386,9 +386,7 @@ def _layout(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], .
 # ------------------------------------------------------------------------------------ dtypes
 
 
-def _joined(
-    contents: Sequence[_Content | None], numbers: Sequence[object] = ()
-) -> _Content | None:
+def _joined(contents: Sequence[_Content | None], numbers: Sequence[object] = ()) -> _Content | None:
     """Return a content that holds all, numbers too; ``None`` if no narrow dtype does."""
     if numbers:
         joined = _joined(contents)
