@@ -144,6 +144,7 @@ def _paths(text: KernelText, recorded: set[str]) -> Iterator[_Path]:
         sides = [_launched(part, text) for part in (statements_of(branch), other)]
         names = names_within(branch.test)
         is_known = names <= params - set(assigned_names(*body[:place])) and _is_pure(branch.test)
+        is_known = is_known and not _passes_on(body[:place], branch.test)
         is_taken = [bool(side & recorded) for side in sides]
         if is_known and any(sides) and not all(is_taken) and not sides[0] & sides[1]:
             test = render_code(parenthesized(branch.test))
@@ -152,6 +153,39 @@ def _paths(text: KernelText, recorded: set[str]) -> Iterator[_Path]:
                 yield _Path(branch, kept, test if is_taken[0] else f"not {test}")
             elif is_taken[1]:
                 yield _Path(branch, other, f"not {test}")
+
+
+def _passes_on(before: Sequence[cst.BaseStatement], test: cst.BaseExpression) -> bool:
+    """Tell whether what a test asks for more than its sizes may be changed ahead of the test."""
+    asked = _names_of_contents(test)
+    for call in (call for statement in before for call in calls_within(statement)):
+        func = call.func
+        is_method = (
+            isinstance(func, cst.Attribute) and called_name(call).split(".")[-1] not in _PURE
+        )
+        owner = func.value if is_method and isinstance(func, cst.Attribute) else cst.Name("_")
+        passed = [] if called_name(call).split(".")[-1] in _PURE else [a.value for a in call.args]
+        if asked & _names_of_contents(owner, *passed):
+            return True
+    changed = [node.target for node in nodes_within(*before) if isinstance(node, cst.AssignTarget)]
+    return bool(asked & names_within(*changed))
+
+
+_SIZES = frozenset("shape ndim dtype device is_cuda numel dim size stride".split())
+
+
+def _names_of_contents(*nodes: cst.CSTNode) -> set[str]:
+    """Return names that are used for more than the sizes of what they stand for."""
+    sized = {
+        id(node.value)
+        for node in nodes_within(*nodes)
+        if isinstance(node, cst.Attribute) and node.attr.value in _SIZES
+    }
+    return {
+        node.value
+        for node in nodes_within(*nodes)
+        if isinstance(node, cst.Name) and id(node) not in sized
+    }
 
 
 def _launched(body: Sequence[cst.BaseStatement], text: KernelText) -> set[str]:

@@ -309,7 +309,8 @@ class _Writer:
         while True:
             products = [p for node in nodes_within(statement) if (p := _as_product(node))]
             for product in reversed(products):  # the innermost first
-                lines = self._launched(product, statement)
+                is_first = not _calls_before(statement, product.call)
+                lines = self._launched(product, statement) if is_first else None
                 if lines is not None:
                     name, lines_ahead = lines
                     ahead += lines_ahead
@@ -351,6 +352,9 @@ class _Writer:
             sizes = zip((product.lhs, product.rhs), axes, strict=True)
             extents = [f"{render_code(node)}.shape[{axis}]" for node, axis in sizes]
             fits.append(" == ".join(extents))
+            if first.rank == 3:
+                batches = (f"{render_code(n)}.shape[0]" for n in (product.lhs, product.rhs))
+                fits.append(" == ".join(batches))
         same = [f"{other.dtype} == {first.dtype}" for other in types if other.dtype != first.dtype]
         floats = "(torch.float16, torch.bfloat16, torch.float32)"
         conditions = [code for t in types for code in t.conditions] + fits
@@ -420,6 +424,24 @@ def _is_out_of_order(statement: cst.SimpleStatementLine) -> bool:
     """Tell whether parts of a statement may not run, or run later."""
     kinds = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.CompFor, cst.NamedExpr)
     return any(isinstance(node, kinds) for node in nodes_within(statement))
+
+
+_PURE_CALLS = frozenset("torch F len min max int float tl triton".split())
+"""Functions, or what has them, that change nothing."""
+
+
+def _calls_before(statement: cst.CSTNode, product: cst.CSTNode) -> bool:
+    """Tell whether a statement, ahead of a product, calls what may change an operand."""
+    for node in nodes_within(statement):
+        if node is product:
+            return False
+        if isinstance(node, cst.Call) and all(part is not product for part in nodes_within(node)):
+            owner, _, method = called_name(node).rpartition(".")
+            is_pure = (owner or method).split(".")[0] in _PURE_CALLS or bool(owner)
+            words = {arg.keyword.value for arg in node.args if arg.keyword}
+            if not is_pure or method.endswith("_") or words & {"out", "inplace"}:
+                return True
+    return False
 
 
 def _function(function: str, has_bias: bool, is_batched: bool, precision: str) -> cst.FunctionDef:

@@ -185,10 +185,99 @@ def _masks_of(
             if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
                 continue
             mask = _mask_in(node, columns, values, fixed, function, before)
-            if mask is not None and render_code(loop.start) != "0":
-                mask = replace(mask, has_first=False)
+            if mask is not None and mask.has_first:
+                fills = _Fills(mask, columns, values, loop, function.body[place + 1 :])
+                has_first = render_code(loop.start) == "0" and fills.leave_first(body)
+                mask = replace(mask, has_first=has_first)
             if mask is not None and not _all_names(node, values) & late & moving - {loop.name}:
                 yield mask
+
+
+@dataclass(frozen=True)
+class _Fills:
+    """Numbers that stand for minus infinity in a loop, and where they do.
+
+    Attributes:
+        mask: leaves the first column of each row.
+        columns: of the loop.
+        values: of the names in a trip.
+        loop: over columns.
+        after: statements behind the loop.
+    """
+
+    mask: _Mask
+    columns: _Columns
+    values: Mapping[str, cst.BaseExpression]
+    loop: Loop
+    after: Sequence[cst.BaseStatement]
+
+    def leave_first(self, body: Sequence[cst.BaseStatement]) -> bool:
+        """Tell whether nothing but the mask takes scores away, so that each row has its first."""
+        covered = set[int]()
+        moving = set(assigned_names(*body))
+        for statement in body:
+            for call in calls_within(statement, "tl.where"):
+                if chooses_larger(call) or self._leaves_first(call.args[0].value):
+                    covered |= {id(node) for node in nodes_within(call)}
+                elif any(_is_fixed_name(arg.value, moving) for arg in call.args[1:]):
+                    return False
+        return not any(_is_large(node) and id(node) not in covered for node in nodes_within(*body))
+
+    def _leaves_first(self, test: cst.BaseExpression) -> bool:
+        """Tell whether a condition holds in each row's first column, if anything reads the row."""
+        test = _without_axes(test)
+        if isinstance(test, cst.Name) and test.value in self.values:
+            return self._leaves_first(self.values[test.value])
+        if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.BitAnd):
+            return self._leaves_first(test.left) and self._leaves_first(test.right)
+        code = plain_code(test)
+        if code == plain_code(self.mask.node):
+            return True
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+            return False
+        if self._keeps_diagonal(test):
+            return True
+        if render_code(test.comparisons[0].operator).strip() != "<":
+            return False
+        end = plain_code(test.comparisons[0].comparator)
+        is_end = self.columns.has(test.left) and end == plain_code(self.loop.stop)
+        return is_end or any(code in plain_code(mask) for mask in self._store_masks())
+
+    def _keeps_diagonal(self, test: cst.Comparison) -> bool:
+        """Tell whether it is a window that ends at the row itself, as ``row - column < width``."""
+        sides = {
+            plain_code(self.mask.node.left),
+            plain_code(self.mask.node.comparisons[0].comparator),
+        }
+        sign = render_code(test.comparisons[0].operator).strip()
+        first, second = test.left, test.comparisons[0].comparator
+        if sign in (">", ">="):  # as column > row - width
+            first, second = second, first
+        if not isinstance(first, cst.BinaryOperation) or sign not in _FLIPPED:
+            return False
+        column = second if sign in (">", ">=") else first.right
+        row = plain_code(first.left)
+        is_difference = isinstance(first.operator, cst.Subtract) and row in sides
+        return is_difference and self.columns.has(column) and not self.columns.has(first.left)
+
+    def _store_masks(self) -> Iterator[cst.BaseExpression]:
+        for statement in self.after:
+            for call in calls_within(statement, "tl.store"):
+                if (mask := argument_of(call, 2, "mask")) is not None:
+                    yield mask
+
+
+def _is_fixed_name(node: cst.BaseExpression, moving: set[str]) -> bool:
+    """Tell whether a value comes from ahead of the loop: it may be a number far down."""
+    while isinstance(node, cst.UnaryOperation):
+        node = node.expression
+    return isinstance(node, cst.Name) and node.value not in moving
+
+
+def _is_large(node: cst.CSTNode) -> bool:
+    if isinstance(node, (cst.Integer, cst.Float)):
+        return float(node.evaluated_value) >= _FAR
+    return isinstance(node, cst.BaseExpression) and plain_code(node) in _LOWEST_CODES
 
 
 def _all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:

@@ -33,6 +33,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     expand_names,
     free_name,
     launcher_definition,
@@ -116,6 +117,13 @@ class _Copy:
     launch: Launch
     param: str
     tensors: frozenset[str]
+
+    @property
+    def allocation(self) -> cst.BaseExpression:
+        """What the copy's name is bound to."""
+        binding = single_assignment(self.statements[0])
+        assert binding is not None
+        return binding.value
 
 
 def _without_copy(text: KernelText, facts: Facts) -> Iterator[tuple[str, str]]:
@@ -234,7 +242,8 @@ def _is_private(copy: _Copy) -> bool:
     if last < first or assigned_names(*body).count(copy.name) != 1:
         return False
     between = [s for s in body[first + 1 : last] if not _only_asks(s)]
-    if between:
+    passed = (*copy.launch.arguments.values(), copy.launch.grid)
+    if between or sum(_uses(value, copy.name) for value in passed) != 1:  # a view is another use
         return False
     skipped = {id(s) for s in (*copy.statements, copy.launch.statement)}
     rest = [s for s in body if id(s) not in skipped]
@@ -378,13 +387,50 @@ def _follows_shapes(copy: _Copy, store: cst.Call) -> bool:
     params = {p.name.value for p in launcher.params.params}
     tensors = {render_code(launch.arguments[p]) for p in copy.tensors & set(launch.arguments)}
     tensors |= set() if copy.value is None else names_within(copy.value)
+    allocation = expand_names(copy.allocation, lambda name: _host_value(name, launcher, params))
+    allocated = _rounded(allocation)
+    if _rounded(*(expand_names(part, values.get) for part in parts[1:])) or (
+        allocated
+        - _rounded(*(expand_names(s, lambda n: _host_value(n, launcher, params)) for s in sizes))
+    ):
+        return False
     for size in (*sizes, launch.grid):
         whole = expand_names(size, lambda name: _host_value(name, launcher, params))
+        if _rounded(whole, is_grid=size is launch.grid) - allocated:
+            return False
         owners = {id(n.value) for n in nodes_within(whole) if isinstance(n, cst.Attribute)}
         plain = [n for n in nodes_within(whole) if isinstance(n, cst.Name) and id(n) not in owners]
         if any(node.value in params - tensors for node in plain):
             return False
     return True
+
+
+_ROUNDING = (cst.FloorDivide, cst.Modulo, cst.RightShift)
+_ROUNDING_CALLS = ("tl.cdiv", "triton.cdiv", "triton.next_power_of_2", "min", "max", "int", "round")
+
+
+def _rounded(*nodes: cst.CSTNode, is_grid: bool = False) -> set[str]:
+    """Return parts of sizes that are equal for some sizes of tensors, and unlike for others.
+
+    A grid may be rounded up.
+    """
+    codes = set[str]()
+    for node in nodes_within(*nodes):
+        is_up = called_name(node) == "triton.cdiv" or _is_rounded_up(node)
+        is_rounding = called_name(node) in _ROUNDING_CALLS or (
+            isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ROUNDING)
+        )
+        codes |= {compact_code(node)} if is_rounding and not (is_grid and is_up) else set()
+    return codes
+
+
+def _is_rounded_up(node: cst.CSTNode) -> bool:
+    """Tell whether it is ``(size + block - 1) // block``."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.left, cst.BinaryOperation):
+        return False
+    return isinstance(node.operator, cst.FloorDivide) and isinstance(
+        node.left.operator, (cst.Add, cst.Subtract)
+    )
 
 
 def _host_value(

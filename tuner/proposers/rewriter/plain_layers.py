@@ -31,9 +31,10 @@ def with_plain_layers(tree: cst.Module) -> cst.Module:
     """Return the module whose classes call functions instead of such layers."""
     if not _imports_torch(tree) or any(word in tree.code for word in _WRAPS):
         return tree
-    pairs = [
-        pair for node in tree.body if isinstance(node, cst.ClassDef) for pair in _pairs_of(node)
-    ]
+    classes = [node for node in tree.body if isinstance(node, cst.ClassDef)]
+    if any(node.name.value == "Linear" for node in classes) or _imports_other_linear(tree):
+        return tree
+    pairs = [pair for node in classes for pair in _pairs_of(node)]
     innermost = [pair for pair in pairs if not _holds_other(pair[0], pairs)]
     return with_plain_layers(replace_each(tree, innermost)) if pairs else tree
 
@@ -48,6 +49,21 @@ def _imports_torch(tree: cst.Module) -> bool:
     names = [render_code(alias).rstrip(",") for node in imports for alias in node.names]
     rebound = [s for s in tree.body if isinstance(s, cst.SimpleStatementLine)]
     return "torch" in names and "torch" not in assigned_names(*rebound)
+
+
+def _imports_other_linear(tree: cst.Module) -> bool:
+    """Tell whether ``Linear`` or ``nn`` of the file may be another than PyTorch's."""
+    for node in nodes_within(tree):
+        if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+            module = "" if node.module is None else render_code(node.module)
+            names = {render_code(a.asname.name if a.asname else a.name) for a in node.names}
+            if ("nn" in names and module != "torch") or (
+                "Linear" in names and module not in ("torch.nn", "torch.nn.modules")
+            ):
+                return True
+        elif isinstance(node, cst.FunctionDef) and node.name.value in ("Linear", "nn"):
+            return True
+    return bool({"Linear", "nn"} & set(assigned_names(*tree.body)))
 
 
 def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:

@@ -68,7 +68,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import reads_other_trips
+from solkit.tuner.proposers.rewriter._values import base_pointer, reads_other_trips
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Split"]
@@ -256,7 +256,7 @@ def _phases_of_loop(
     updates = {r.name: r.update for r in carrying.results}
     updates |= {update.name: update for update in carrying.running}
     is_apart = _writes_apart(loop, updates) and _writes_in_order(loop)
-    is_apart &= not reads_other_trips(launch, loop.node)
+    is_apart &= not reads_other_trips(launch, loop.node) and not _reads_own_writes(launch, loop)
     scan = _Phase(0, loop, (), carrying.running, is_scan=True)
     return [carrying, scan] if is_apart else []
 
@@ -285,6 +285,25 @@ def _writes_in_order(loop: Loop) -> bool:
         if other or (cst.Subtract in kinds and count_uses(pointer, loop.name) > 1):
             return False
     return True
+
+
+def _reads_own_writes(launch: Launch, loop: Loop) -> bool:
+    """Tell whether a trip loads from a tensor that it stored to before: it may be what it wrote."""
+    values = {b.target: parenthesized(b.value) for s in loop.body if (b := single_assignment(s))}
+    params, stored = launch.function.params, set[str]()
+    for call in (n for n in nodes_within(loop.node) if isinstance(n, cst.Call)):
+        is_write = called_name(call) in WRITES
+        if not is_write and called_name(call) != "tl.load":
+            continue
+        pointer = call.args[0].value
+        for _ in range(_MOST_NAMES):
+            pointer = substitute_names(pointer, values)
+        base = base_pointer(pointer, params)
+        if is_write:
+            stored.add(base)
+        elif base in stored:
+            return True
+    return False
 
 
 def _without_writes(loop: Loop) -> Loop | None:

@@ -94,6 +94,8 @@ def test_batches_of_products_are_a_launch_too(is_right):
         ("torch.addmm(b, x, w)\n    h", "torch.addmm(b, x, w, beta=2.0)\n    h"),
         ("torch.addmm(b, x, w)\n    h", "torch.addmm(b.sin(), x, w)\n    h"),
         ("torch.addmm(b, x, w)\n    h", "b + x.cos() @ w\n    h"),
+        ("torch.addmm(b, x, w)\n    h", "x.mul_(2) + x @ w\n    h"),  # the product is of the double
+        ("torch.addmm(b, x, w)\n    h", "torch.exp(x, out=x) + x @ w\n    h"),
         ("    return y\n", "    y.backward()\n    return y\n"),
         ("    h = torch.addmm(b, x, w)\n", "    with torch.autocast('cuda'):\n        h = x @ w\n"),
     ],
@@ -149,6 +151,8 @@ def test_a_linear_layer_is_a_product_of_its_weight_and_paths_of_the_cpu_are_gone
     [
         ("        self.fc = torch.nn.Linear(n, n)\n", "        self.fc = torch.nn.Tanh()\n"),
         ("(n, n)\n", "(n, n)\n        self.fc.register_forward_hook(print)\n"),
+        ("torch.nn.Linear(n, n)\n", "Linear(n, n)\n\n\nclass Linear(torch.nn.Module):\n    pass\n"),
+        ("class ModelNew", "from layers import nn\n\n\nclass ModelNew"),
         ("(n, n)\n", "(n, n)\n        self.fc = torch.nn.Tanh()\n"),
     ],
 )
@@ -195,6 +199,21 @@ def test_the_recorded_branch_remains_and_other_calls_do_as_before(recorded, guar
 def test_a_branch_on_what_the_launcher_computes_stays():
     computed = MODES.replace("    if training", "    training = bool(x.sum() > 0)\n    if training")
     assert with_measured_path(HEADER + computed, {"one"}) == HEADER + computed
+
+
+@pytest.mark.parametrize("test", ["x[0] > 0", "x"])
+def test_a_branch_on_what_an_earlier_launch_may_write_stays(test):
+    written = MODES.replace("    if training", f"    two[(1,)](x)\n    if {test}")
+    assert with_measured_path(HEADER + written, {"one", "two"}) == HEADER + written
+
+
+def test_a_branch_on_sizes_of_what_an_earlier_launch_writes_goes():
+    sized = MODES.replace("    if training", "    zero[(1,)](x)\n    if x.shape[0] > 1")
+    sized = sized.replace(
+        "def one(", "def zero(x_ptr):\n    tl.store(x_ptr, 0.0)\n\n\n@triton.jit\ndef one("
+    )
+    source = with_measured_path(HEADER + sized, {"one", "zero"})
+    assert [launch.function.name for launch in parse_kernel(source).single] == ["zero", "one"]
 
 
 CLONE = """
@@ -262,6 +281,9 @@ def test_a_launch_in_place_reads_what_was_cloned_for_it(is_right):
         ("    x = tl.load(ptrs", "    tl.store(ptrs, 1.0)\n    x = tl.load(ptrs"),
         ("def kernel(x):\n    y = x.clone()", "def kernel(z):\n    x = z.sin()\n    y = x.clone()"),
         ("x.numel(), BLOCK", "n, BLOCK"),
+        ("x.numel(), BLOCK", "x.numel() // 2 * 2, BLOCK"),  # the last one of an odd number stays
+        ("mask=at < n)\n\n", "mask=at < n // 8 * 8)\n\n"),
+        ("triton.cdiv(x.numel(), 256)", "x.numel() // 256"),
     ],
 )
 def test_copies_that_something_else_may_need_stay(old, new):
@@ -269,6 +291,14 @@ def test_copies_that_something_else_may_need_stay(old, new):
     changed = CLONE.replace(old, new)
     changed = changed.replace("def kernel(x)", "def kernel(x, n)") if new == "n, BLOCK" else changed
     assert not without_copies(changed)
+
+
+def test_a_clone_that_the_launch_gets_twice_stays():
+    """The function may load from the view what it has stored, or what it has not."""
+    twice = CLONE.replace("relu(x_ptr, n,", "relu(x_ptr, z_ptr, n,")
+    twice = twice.replace("tl.maximum(x, 0.0)", "tl.load(z_ptr + at, mask=at < n)")
+    assert without_copies(twice.replace("(y, x.numel()", "(y, x, x.numel()"))
+    assert not without_copies(twice.replace("(y, x.numel()", "(y, y.view(-1), x.numel()"))
 
 
 def test_a_clone_of_which_the_launch_writes_a_part_stays_if_all_is_returned():

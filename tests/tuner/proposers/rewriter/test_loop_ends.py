@@ -358,6 +358,13 @@ def test_a_number_far_below_stands_for_minus_infinity_where_rows_have_a_first_sc
     assert is_right(variants(LoopEnds(), far)[0], far, S=40)
 
 
+def test_windows_and_lengths_leave_rows_a_score():
+    both = "(rows[:, None] >= cols[None, :]) & (rows[:, None] - cols[None, :] < 8) & (cols < S)"
+    far = CAUSAL.replace("rows[:, None] >= cols[None, :]", f"{both}[None, :]")
+    far = far.replace('scores, float("-inf"))', "scores, -1.0e8)")
+    assert ends(far) == [END]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -365,6 +372,20 @@ def test_a_number_far_below_stands_for_minus_infinity_where_rows_have_a_first_sc
         ("rows[:, None] >= cols", "rows[:, None] - S >= cols"),
         ("range(0, S, BLOCK)", "range(BLOCK, S, BLOCK)"),
         ("-1.0e8", "-100.0"),
+        ("-1.0e8)", "-1.0e8) - 1e9 * (cols < 3)[None, :]"),
+        ("rows[:, None] >= cols[None, :]", "(rows[:, None] >= cols[None, :]) & (scores > 0)"),
+        (
+            "rows[:, None] >= cols[None, :]",
+            "(rows[:, None] >= cols[None, :]) & (cols > 2)[None, :]",
+        ),
+        (
+            "        new = ",
+            "        scores = tl.where(cols[None, :] > 2, scores, -1.0e8)\n        new = ",
+        ),
+        (
+            "        new = ",
+            "        scores = tl.where(cols[None, :] > 2, scores, S)\n        new = ",
+        ),
     ],
 )
 def test_without_a_first_score_such_a_number_is_one(old, new):

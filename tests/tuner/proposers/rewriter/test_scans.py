@@ -79,6 +79,13 @@ def kernel(x):
 SIZES = {"M": 2, "N": 150}
 
 
+def test_a_scan_that_reads_what_it_stored_is_not_shared():
+    loaded = "tl.load(out_ptr + row * N + cols, mask=cols < N)"
+    assert not variants(
+        Split(), RUNNING.replace("tl.sum(x,", f"tl.sum({loaded},"), FEW_SMS, **SIZES
+    )
+
+
 @pytest.mark.parametrize("source", [RUNNING, LARGEST], ids=["sums", "maxima"])
 def test_running_values_of_a_row_are_shared(source: str, is_right: Callable[..., bool]) -> None:
     (variant,) = variants(Split(), source, FEW_SMS, **SIZES)

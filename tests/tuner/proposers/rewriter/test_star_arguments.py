@@ -25,7 +25,8 @@ def kernel(x):
 
 def arguments(source):
     (launch,) = parse_kernel(canonical_form(HEADER + source)).launches
-    return [render_code(value) for value in launch.arguments.values()]
+    codes = [render_code(value) for value in launch.arguments.values()]
+    return [code.replace("x_2", "x") for code in codes]  # a name that is bound again is another
 
 
 PLAIN = ["x", "y", *(f"{t}.stride({i})" for t in "xy" for i in (0, 1)), "M", "N"]
