@@ -157,7 +157,7 @@ def _paths(text: KernelText, recorded: set[str]) -> Iterator[_Path]:
 
 def _passes_on(before: Sequence[cst.BaseStatement], test: cst.BaseExpression) -> bool:
     """Tell whether what a test asks for more than its sizes may be changed ahead of the test."""
-    asked = _names_of_contents(test)
+    tested = _names_of_contents(test)
     for call in (call for statement in before for call in calls_within(statement)):
         func = call.func
         is_method = (
@@ -165,10 +165,10 @@ def _passes_on(before: Sequence[cst.BaseStatement], test: cst.BaseExpression) ->
         )
         owner = func.value if is_method and isinstance(func, cst.Attribute) else cst.Name("_")
         passed = [] if called_name(call).split(".")[-1] in _PURE else [a.value for a in call.args]
-        if asked & _names_of_contents(owner, *passed):
+        if tested & _names_of_contents(owner, *passed):
             return True
     changed = [node.target for node in nodes_within(*before) if isinstance(node, cst.AssignTarget)]
-    return bool(asked & names_within(*changed))
+    return bool(tested & names_within(*changed))
 
 
 _SIZES = frozenset("shape ndim dtype device is_cuda numel dim size stride".split())

@@ -120,7 +120,7 @@ class _Copy:
 
     @property
     def allocation(self) -> cst.BaseExpression:
-        """What the copy's name is bound to."""
+        """Value that the copy's name is bound to."""
         binding = single_assignment(self.statements[0])
         assert binding is not None
         return binding.value
