@@ -387,17 +387,10 @@ def _follows_shapes(copy: _Copy, store: cst.Call) -> bool:
     params = {p.name.value for p in launcher.params.params}
     tensors = {render_code(launch.arguments[p]) for p in copy.tensors & set(launch.arguments)}
     tensors |= set() if copy.value is None else names_within(copy.value)
-    allocation = expand_names(copy.allocation, lambda name: _host_value(name, launcher, params))
-    allocated = _rounded(allocation)
-    if _rounded(*(expand_names(part, values.get) for part in parts[1:])) or (
-        allocated
-        - _rounded(*(expand_names(s, lambda n: _host_value(n, launcher, params)) for s in sizes))
-    ):
+    if not _keeps_extents(copy, store, loops):
         return False
     for size in (*sizes, launch.grid):
         whole = expand_names(size, lambda name: _host_value(name, launcher, params))
-        if _rounded(whole, is_grid=size is launch.grid) - allocated:
-            return False
         owners = {id(n.value) for n in nodes_within(whole) if isinstance(n, cst.Attribute)}
         plain = [n for n in nodes_within(whole) if isinstance(n, cst.Name) and id(n) not in owners]
         if any(node.value in params - tensors for node in plain):
@@ -405,22 +398,46 @@ def _follows_shapes(copy: _Copy, store: cst.Call) -> bool:
     return True
 
 
-_ROUNDING = (cst.FloorDivide, cst.Modulo, cst.RightShift)
-_ROUNDING_CALLS = ("tl.cdiv", "triton.cdiv", "triton.next_power_of_2", "min", "max", "int", "round")
+def _keeps_extents(copy: _Copy, store: cst.Call, loops: Sequence[cst.BaseExpression]) -> bool:
+    """Tell whether what is stored and what is allocated are rounded alike.
 
-
-def _rounded(*nodes: cst.CSTNode, is_grid: bool = False) -> set[str]:
-    """Return parts of sizes that are equal for some sizes of tensors, and unlike for others.
-
-    A grid may be rounded up.
+    Unlike ones are equal for some sizes, and may be for those that were recorded. Blocks and grids
+    may be rounded up: these store no less.
     """
-    codes = set[str]()
+    launch, values = copy.launch, _values(copy)
+    params = {p.name.value for p in launch.launcher.params.params}
+    pointer = expand_names(store.args[0].value, values.get)
+    mask = argument_of(store, 2, "mask")
+    extents = [*([] if mask is None else [mask]), *loops]
+    stored = [*(expand_names(part, values.get) for part in extents)]
+    stored += calls_within(pointer, "tl.arange")
+    names = names_within(*stored) - copy.tensors
+
+    def rounded(node: cst.BaseExpression) -> dict[str, bool]:
+        return _rounded(expand_names(node, lambda n: _host_value(n, launch.launcher, params)))
+
+    own = rounded(copy.allocation)
+    codes = _rounded(*stored) | rounded(launch.grid)
+    for name, value in launch.arguments.items():
+        codes |= rounded(value) if name in names else {}
+    lower = {code for code, is_up in codes.items() if not is_up}
+    return lower <= own.keys() <= codes.keys()
+
+
+_ROUNDING = (cst.FloorDivide, cst.Modulo, cst.RightShift)
+_ROUNDING_UP = ("tl.cdiv", "triton.cdiv", "triton.next_power_of_2", "max")
+_ROUNDING_CALLS = (*_ROUNDING_UP, "min", "int", "round")
+
+
+def _rounded(*nodes: cst.CSTNode) -> dict[str, bool]:
+    """Return the parts of sizes that round, and whether each rounds up."""
+    codes = dict[str, bool]()
     for node in nodes_within(*nodes):
-        is_up = called_name(node) == "triton.cdiv" or _is_rounded_up(node)
-        is_rounding = called_name(node) in _ROUNDING_CALLS or (
-            isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ROUNDING)
-        )
-        codes |= {compact_code(node)} if is_rounding and not (is_grid and is_up) else set()
+        name = called_name(node) if isinstance(node, cst.Call) else ""
+        is_up = name in _ROUNDING_UP or _is_rounded_up(node)
+        is_division = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ROUNDING)
+        if name in _ROUNDING_CALLS or is_division:
+            codes[compact_code(node)] = is_up
     return codes
 
 

@@ -293,6 +293,12 @@ def test_copies_that_something_else_may_need_stay(old, new):
     assert not without_copies(changed)
 
 
+def test_blocks_and_grids_may_be_rounded_up():
+    block = "BLOCK=triton.next_power_of_2(x.numel()))"
+    assert without_copies(CLONE.replace("BLOCK=256)", block))
+    assert without_copies(CLONE.replace("triton.cdiv(x.numel(), 256)", "(x.numel() + 255) // 256"))
+
+
 def test_a_clone_that_the_launch_gets_twice_stays():
     """The function may load from the view what it has stored, or what it has not."""
     twice = CLONE.replace("relu(x_ptr, n,", "relu(x_ptr, z_ptr, n,")
