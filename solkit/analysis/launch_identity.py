@@ -32,7 +32,7 @@ __all__ = ["captured_identity", "launch_identity"]
 
 
 def launch_identity(workload: Workload, params: Mapping[str, Value]) -> str:
-    """Return what tells the launches of a call apart; empty if not all of them is seen.
+    """Return what tells the launches of a call apart; empty if some are not seen.
 
     Args:
         workload: with inputs that are fake tensors.

@@ -53,7 +53,7 @@ def tuned(function=add, even=is_even, configs=CONFIGS, key=("n",), **options):
 
 
 def launcher(kernel, *, before=lambda _: None, grid=None, factor=1, **options):
-    """What launches a kernel over a tensor."""
+    """Return a function that launches a kernel over a tensor."""
 
     def launch(x):
         out, n = torch.empty_like(x), x.numel()
@@ -95,7 +95,7 @@ def own_timer(kernel_call, quantiles):
 
 
 def choice_reader(kernel):
-    """What launches by what an autotuner has chosen."""
+    """Return a function whose launches go by what an autotuner has chosen."""
 
     def launch(x):
         out = launcher(kernel)(x)

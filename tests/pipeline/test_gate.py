@@ -245,7 +245,7 @@ def test_a_winner_that_is_not_faster_at_all_is_not_taken():
 
 
 def judged_where_same(same_at, at):
-    """What becomes of a winner at a held-out shape, and the shapes at which something is timed."""
+    """Fate of a winner at a held-out shape, and the shapes at which something is timed."""
     timed = []
 
     def judge(base, _rival):

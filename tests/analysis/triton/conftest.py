@@ -1,4 +1,4 @@
-"""What tests of kernels that are followed share: an analysis of the one kernel of a case."""
+"""Fixture of followed kernels: an analysis of the one kernel of a case."""
 
 from __future__ import annotations
 

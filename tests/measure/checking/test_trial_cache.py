@@ -23,12 +23,12 @@ def maker():
     def maker(*names, **options):
         def make(after=""):
             for name in names[names.index(after) + 1 if after else 0 :]:
-                maker.made.append(name)
+                maker.drawn.append(name)
                 yield trial(name, **options)
 
         return make
 
-    maker.made = []
+    maker.drawn = []
     return maker
 
 
@@ -44,7 +44,7 @@ def test_trials_of_a_key_are_made_once(maker):
     cache = TrialCache()
     for _ in range(3):
         assert names(cache, "k", maker("a", "b")) == ["a", "b"]
-    assert maker.made == ["a", "b"]
+    assert maker.drawn == ["a", "b"]
     assert names(cache, "other", maker("c")) == ["c"]
 
 
@@ -54,7 +54,7 @@ def test_a_candidate_without_time_for_all_leaves_the_others_less_to_do(maker, re
     begun = cache.cached_trials("k", maker("a", "b", "c"), cannot_remake)
     assert [next(begun).name for _ in range(requested)] == ["a", "b"][:requested]
     assert names(cache, "k", maker("a", "b", "c")) == ["a", "b", "c"]
-    assert maker.made == ["a", "b", "c"]
+    assert maker.drawn == ["a", "b", "c"]
 
 
 def test_of_a_problem_that_is_too_large_the_first_that_fit_are_kept(maker):
@@ -63,7 +63,7 @@ def test_of_a_problem_that_is_too_large_the_first_that_fit_are_kept(maker):
         got = list(cache.cached_trials("k", maker("a", "b", "c"), lambda _: inputs(100)))
         assert [item.name for item in got] == ["a", "b", "c"]
         assert all(len(item.workload.args) == 1 for item in got)
-    assert maker.made == ["a", "b", "c", "c"]
+    assert maker.drawn == ["a", "b", "c", "c"]
 
 
 @pytest.mark.parametrize(("most_bytes", "seen"), [(1300, "abc"), (900, "abcde")])
@@ -82,7 +82,7 @@ def test_a_problem_whose_first_outputs_are_too_large_is_not_kept(maker):
     cache = TrialCache(most_bytes=300)
     for _ in range(2):
         assert names(cache, "k", maker("a", "b")) == ["a", "b"]
-    assert maker.made == ["a", "b", "a", "b"]
+    assert maker.drawn == ["a", "b", "a", "b"]
 
 
 @pytest.mark.parametrize("elements", [1000, 150])  # too large from the first, from the second on
@@ -101,7 +101,7 @@ def test_of_large_inputs_the_outputs_are_kept(maker, elements):
         assert [trial.name for trial in trials] == ["a", "b"]
         assert all(len(trial.workload.args[0]) == elements for trial in trials)
         assert all(torch.equal(trial.want[0], torch.ones(100)) for trial in trials)
-    assert maker.made == ["a", "b"]
+    assert maker.drawn == ["a", "b"]
     assert remade == ["a", "b"] * 2
 
 
@@ -116,7 +116,7 @@ def test_inputs_that_come_out_otherwise_are_given_up_with_their_outputs(maker):
     trials = list(cache.cached_trials("k", make, remake))
     assert [trial.name for trial in trials] == ["a", "b"]
     assert float(trials[1].workload.args[0].sum()) == 0.0, "made anew, with outputs"
-    assert maker.made == ["a", "b"] * 2
+    assert maker.drawn == ["a", "b"] * 2
 
 
 def test_trials_that_memory_was_short_for_are_made_again(maker):
@@ -125,14 +125,14 @@ def test_trials_that_memory_was_short_for_are_made_again(maker):
         assert names(cache, "k", maker("a", "b", "c", short={"b"})) == ["a", "b", "c"]
     for _ in range(2):
         assert names(cache, "k", maker("a", "b")) == ["a", "b"]
-    assert maker.made == ["a", "b", "c", "b", "c", "b"]
+    assert maker.drawn == ["a", "b", "c", "b", "c", "b"]
 
 
 def test_what_was_not_asked_for_longest_makes_room(maker):
     cache = TrialCache(most_bytes=1700)
     for key in ("x", "y", "x", "z", "x", "y"):
         names(cache, key, maker(key))
-    assert maker.made == ["x", "y", "z", "y"]
+    assert maker.drawn == ["x", "y", "z", "y"]
 
 
 def test_a_reference_that_fails_keeps_what_went_before(maker):
@@ -146,7 +146,7 @@ def test_a_reference_that_fails_keeps_what_went_before(maker):
         with pytest.raises(ValueError):  # noqa: PT011
             names(cache, "k", failing)
     assert names(cache, "k", maker("a", "b")) == ["a", "b"]
-    assert maker.made == ["b"]
+    assert maker.drawn == ["b"]
 
 
 def test_an_eighth_of_a_gpus_memory_is_for_trials_and_a_gigabyte_elsewhere():

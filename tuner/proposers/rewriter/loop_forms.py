@@ -122,7 +122,7 @@ def _with_stop(loop: Loop, stop: cst.BaseExpression) -> cst.For:
 
 
 def _count_of_blocks(node: cst.BaseExpression, constants: set[str]) -> cst.BaseExpression | None:
-    """Return a count of blocks of a constant size; of two that a constant chooses, their one."""
+    """Return a count of blocks of a constant size; two that a constant chooses from become one."""
     if isinstance(node, cst.IfExp):
         first, second = _quotient(node.body, constants), _quotient(node.orelse, constants)
         if not first or not second or first[1] != second[1]:

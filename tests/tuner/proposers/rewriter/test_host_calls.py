@@ -1,4 +1,4 @@
-"""What PyTorch does around a launch: products, copies, and paths that are not taken."""
+"""Calls of PyTorch around a launch: products, copies, and paths that are not taken."""
 
 from __future__ import annotations
 
