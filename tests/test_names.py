@@ -26,7 +26,7 @@ ALLOWED = {
     ("solkit/core/arithmetic.py", "left"),
     ("solkit/kernelfiles/_source.py", "left"),
     ("surrogate/online_gp.py", "left"),
-    ("tuner/proposers/rewriter/_lift.py", "left"),
+    ("tuner/proposers/rewriter/_lift_expressions.py", "left"),
     ("tuner/proposers/rewriter/_values.py", "left"),
     ("tuner/proposers/rewriter/mask_removal.py", "left"),
     # the left edge of a plot

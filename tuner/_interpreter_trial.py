@@ -3,14 +3,10 @@
 All of them run user code. They are called through `solkit.processes.jobs` in processes that have
 ``TRITON_INTERPRET=1`` and no GPU.
 
-The interpreter needs some 10 µs for each operation of each program, however long its vectors are.
-So problems are scaled down, to sizes that stay divisible and to awkward ones, and each size is kept
-once as it is while the others shrink: a branch on a size is then taken as it is on the GPU. The
-smallest sizes, some of them 1, are always run whole, however many sizes a problem has.
-
-A search will run a variant with other parameters, and users with other inputs. So the smallest
-sizes are also run with a few configurations that differ most, and some with inputs of other layouts
-and values, as far as the parent takes these (`solkit.tuner._trial_inputs`).
+`solkit.tuner._trial_sizes` says at which sizes they run. A search will run a variant with other
+parameters, and users with other inputs. So the smallest sizes are also run with a few
+configurations that differ most, and some with inputs of other layouts and values, as far as the
+parent takes these (`solkit.tuner._trial_inputs`).
 
 A candidate without a parent is checked alone. A correct kernel may need sizes that divide, and the
 interpreter computes in fp32 what tensor cores round. So it is called wrong only if it is far off at
@@ -24,7 +20,7 @@ import io
 import math
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -48,213 +44,9 @@ from solkit.tuner._trial_inputs import (
     has_plain_values,
     noted_strides,
 )
+from solkit.tuner._trial_sizes import TrialSize, even_sizes, fixed_weight, size_values, sizes_to_try
 
-__all__ = [
-    "TrialSize",
-    "check_alone",
-    "differing_configs",
-    "even_sizes",
-    "judge",
-    "prepare",
-    "sizes_to_try",
-    "warm_up",
-]
-
-_SIDE = 128
-"""Size that sizes shrink to on average: two tiles of most kernels."""
-_MOST_SIDES = 3
-_TINY, _KEPT = 1 << 11, 1 << 20
-"""Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept."""
-
-_EVEN = 256
-"""Size that each size of a candidate tried alone shrinks to: one block of most kernels fits."""
-
-_LEAST = 16
-"""No size shrinks below: the least that `tl.dot` takes."""
-
-_SMALLEST, _LEAST_OF_SMALLEST = 1 << 9, 2
-"""Product of the smallest sizes, and the least of them: a kernel that needs more is not run."""
-
-_MOST_SINGLE = 2
-"""Sizes that are tried as 1, one at a time: the largest."""
-
-_MOST_KEPT = 3
-_MOST_HELD_OUT = 2
-OFFSET = 100.0
-"""Shift of floating inputs: one-pass variances that cancel lose 4 digits. Down where blocks are not
-full, so that a maximum of what fills them, such as 0, shows; up elsewhere, as for logarithms."""
-
-
-_AT_SMALLEST = "at the smallest sizes"
-_PADDED = (Change("padded"),)
-_VALUES_AND_LAYOUTS = (
-    Change("transposed", is_redrawn=True),
-    Change("padded", is_redrawn=True),
-    Change(is_redrawn=True),
-    Change("transposed"),
-)
-
-
-@dataclass(frozen=True)
-class TrialSize:
-    """One size to try.
-
-    Attributes:
-        shape: the sizes.
-        why: what it is meant to show, for messages.
-        offset: what is added to floating inputs.
-        weight: trips that what is no size adds to each program: see `_fixed_weight`.
-        changes: of the inputs; the first that the parent takes is made.
-    """
-
-    shape: Mapping[str, Value]
-    why: str
-    offset: float = 0.0
-    weight: int = 1
-    changes: tuple[Change, ...] = ()
-
-    @property
-    def is_tiny_problem(self) -> bool:
-        """True if any kernel runs it whole."""
-        return self.weight * math.prod(_size_values(self.shape).values()) <= 2 * _TINY
-
-    def describe(self) -> str:
-        """Return the sizes, in words."""
-        listed = ", ".join(f"{name}={value}" for name, value in self.shape.items())
-        shifted = f", inputs shifted by {self.offset:g}" if self.offset else ""
-        return f"{self.why}: {listed or 'no sizes'}{shifted}"
-
-
-def sizes_to_try(
-    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = (), weight: int = 1
-) -> tuple[TrialSize, ...]:
-    """Return the sizes to try for a problem measured at `shape`, no two alike.
-
-    The products of sizes are so many times smaller as `weight` says.
-    """
-    distinct: dict[tuple[tuple[tuple[str, Value], ...], float], TrialSize] = {}
-    for sized in _all_sizes(shape, list(held_out), weight):
-        first = distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
-        if sized.changes and not first.changes:
-            distinct[tuple(sized.shape.items()), sized.offset] = replace(
-                first, changes=sized.changes
-            )
-    return tuple(distinct.values())
-
-
-def even_sizes(
-    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
-) -> tuple[TrialSize, ...]:
-    """Return sizes at which a kernel that needs divisible ones works: halved, never made odd.
-
-    The last two keep the largest sizes as they are, one at a time.
-    """
-    small = _halve_sizes(shape)
-    sizes = [TrialSize(small, "scaled down")]
-    for name in sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])[:2]:
-        sizes.append(TrialSize({**small, name: shape[name]}, f"with {name} as it is"))
-    sizes += [
-        TrialSize(_halve_sizes({**shape, **other}), "at a held-out shape, scaled down")
-        for other in list(held_out)[:1]
-    ]
-    unlike: dict[tuple[tuple[str, Value], ...], TrialSize] = {}
-    for sized in sizes:
-        unlike.setdefault(tuple(sized.shape.items()), sized)
-    return tuple(unlike.values())
-
-
-def _halve_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the shape with sizes halved while they are even and above `_EVEN`."""
-    sizes = _size_values(shape)
-    for name in sizes:
-        while sizes[name] > _EVEN and sizes[name] % 2 == 0:
-            sizes[name] //= 2
-    return {**shape, **sizes}
-
-
-def _all_sizes(
-    shape: Mapping[str, Value], held_out: list[Mapping[str, Value]], weight: int
-) -> Iterator[TrialSize]:
-    product, tiny = _small_product(shape) // weight, _TINY // weight
-
-    def sized(
-        sizes: Mapping[str, Value], why: str, offset: float = 0.0, changes: tuple[Change, ...] = ()
-    ) -> TrialSize:
-        return TrialSize(sizes, why, offset, weight, changes)
-
-    small, awkward = _scale_down(shape, product), _awkward_sizes(_scale_down(shape, tiny))
-    yield sized(small, "scaled down")
-    yield sized(_awkward_sizes(small), "at awkward sizes")
-    yield sized(awkward, "at small awkward sizes", 0.0, _VALUES_AND_LAYOUTS)
-    yield sized(awkward, "with offset means", -OFFSET)
-    yield sized(small, "with offset means", OFFSET)
-    by_size = sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])
-    for sizes, why in _smallest_sizes(shape, by_size, weight):
-        yield sized(sizes, why, 0.0, _PADDED if why == _AT_SMALLEST else ())
-    for name in by_size[:_MOST_KEPT]:
-        yield sized(_scale_down(shape, _KEPT // weight, kept=name), f"with {name} as it is")
-    for other in held_out[:_MOST_HELD_OUT]:
-        yield sized(_scale_down({**shape, **other}, product), "at a held-out shape, scaled down")
-
-
-def _smallest_sizes(
-    shape: Mapping[str, Value], by_size: list[str], weight: int
-) -> Iterator[tuple[dict[str, Value], str]]:
-    smallest = _scale_down(shape, _SMALLEST // weight, least=_LEAST_OF_SMALLEST)
-    yield smallest, _AT_SMALLEST
-    for name in by_size[:_MOST_SINGLE]:
-        odd = _size_values(smallest)[name] + 1
-        yield {**smallest, name: odd}, f"at the smallest sizes, {name} odd"
-        yield {**smallest, name: 1}, f"with {name} of 1"
-
-
-def _fixed_weight(loaded: LoadedKernel, shape: Mapping[str, Value]) -> int:
-    """Return how many trips a program makes over the dimensions that no size decides, about.
-
-    A row of a benchmark's definition has thousands of elements that are no size. Blocks hold about
-    the root of such a number. 1 where the problem accepts no small sizes.
-    """
-    small = _scale_down(shape, 1)
-    doubled = {**small, **{name: 2 * size for name, size in _size_values(small).items()}}
-    try:
-        sides = [loaded.workload(sizes, {}, "cpu").tensors() for sizes in (small, doubled)]
-    except Exception:  # the user's code may refuse any size
-        return 1
-    fixed = 1
-    for one, other in zip(*sides, strict=False):
-        pairs = list(zip(one.shape, other.shape, strict=False))
-        if any(a != b for a, b in pairs):
-            fixed = max(fixed, math.prod(a for a, b in pairs if a == b))
-    return math.isqrt(fixed)
-
-
-def _small_product(shape: Mapping[str, Value]) -> int:
-    """Return the product of the sizes of a problem scaled down."""
-    return int(_SIDE ** min(max(len(_size_values(shape)), 2), _MOST_SIDES))
-
-
-def _size_values(shape: Mapping[str, Value]) -> dict[str, int]:
-    return {n: v for n, v in shape.items() if isinstance(v, int) and v > 1 and v is not True}
-
-
-def _scale_down(
-    shape: Mapping[str, Value], limit: int, kept: str = "", least: int = _LEAST
-) -> dict[str, Value]:
-    """Return the shape with its largest sizes halved until their product is within the limit."""
-    sizes = _size_values(shape)
-    while math.prod(sizes.values()) > limit:
-        open_to = {n: v for n, v in sizes.items() if n != kept and v > least}
-        if not open_to:
-            break
-        largest = max(open_to, key=lambda name: open_to[name])
-        sizes[largest] = max(-(-sizes[largest] // 2), least)
-    return {**shape, **sizes}
-
-
-def _awkward_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
-    """Return odd sizes a little below: no power of two divides them."""
-    odd = {n: v - 3 + v % 2 for n, v in _size_values(shape).items() if v >= _LEAST // 2}
-    return {**shape, **odd}
+__all__ = ["check_alone", "differing_configs", "judge", "prepare", "warm_up"]
 
 
 _PARENT_S, _VARIANT_S = 0.4, 0.6
@@ -351,7 +143,7 @@ class _Case:
     @property
     def is_odd(self) -> bool:
         """True if no block divides some size."""
-        return any(size % 2 and size > 1 for size in _size_values(self.shape).values())
+        return any(size % 2 and size > 1 for size in size_values(self.shape).values())
 
     def describe(self) -> str:
         """Return size and inputs, in words."""
@@ -412,7 +204,7 @@ def prepare(
     cases: list[_Case] = []
     failures: list[str] = []
     whole = loaded.full_shape(shape)
-    sizes = list(enumerate(sizes_to_try(whole, held_out, _fixed_weight(loaded, whole))))
+    sizes = list(enumerate(sizes_to_try(whole, held_out, fixed_weight(loaded, whole))))
     forms, is_telling = (False, True), False
     for place, sized in sizes[part::parts]:
         for narrow in forms:
@@ -619,7 +411,7 @@ def _others_to_run(
 
 
 def _elements_of(case: _Case) -> int:
-    return math.prod(_size_values(case.shape).values())
+    return math.prod(size_values(case.shape).values())
 
 
 def _is_parents_fault(

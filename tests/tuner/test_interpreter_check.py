@@ -18,12 +18,8 @@ from solkit.errors import InputError, JobDiedError, UnsupportedError, WorkerErro
 from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner import interpreter_check
-from solkit.tuner._interpreter_trial import (
-    _fixed_weight,
-    differing_configs,
-    even_sizes,
-    sizes_to_try,
-)
+from solkit.tuner._interpreter_trial import differing_configs
+from solkit.tuner._trial_sizes import even_sizes, fixed_weight, sizes_to_try
 from solkit.tuner.interpreter_check import Checker, Checkers, _Parent
 
 sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
@@ -683,11 +679,11 @@ def test_rows_that_no_size_decides_are_tried_fewer_at_a_time(tmp_path):
     axes = {"M": {"type": "var"}, "N": {"type": "const", "value": 4096}}
     folder = sol_folder(tmp_path, [workload("a", M=8192)], axes=axes)
     loaded = kernelfiles.load(folder)
-    assert _fixed_weight(loaded, {"M": 8192}) == 64
+    assert fixed_weight(loaded, {"M": 8192}) == 64
     sizes = [size.shape["M"] for size in sizes_to_try({"M": 8192}, weight=64)]
     assert max(size for size in sizes if size != 8192) == 128 * 128 // 64
     tiny = [size for size in sizes_to_try({"M": 8192}, weight=64) if size.is_tiny_problem]
     assert {size.shape["M"] for size in tiny} >= {8, 9, 1, 29}
     assert all(size.shape["M"] * 64 <= 4096 for size in tiny)
     (tmp_path / "all_sizes.py").write_text(HEADER + SOFTMAX)
-    assert _fixed_weight(kernelfiles.load(str(tmp_path / "all_sizes.py")), ROWS) == 1
+    assert fixed_weight(kernelfiles.load(str(tmp_path / "all_sizes.py")), ROWS) == 1

@@ -13,7 +13,8 @@ from typing import cast
 import libcst as cst
 
 from solkit.core import Value
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError, lifted_body
+from solkit.tuner.proposers.rewriter._lift import lifted_body
+from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,

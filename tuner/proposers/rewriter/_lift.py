@@ -22,6 +22,13 @@ from solkit.tuner.proposers.rewriter._carried import (
     carried_names,
     with_single_updates,
 )
+from solkit.tuner.proposers.rewriter._lift_expressions import (
+    CannotLiftError,
+    Kind,
+    Lifted,
+    Lifting,
+    promote_operand,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     Assignment,
@@ -33,7 +40,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     expression_statement,
     free_name,
-    integer_literal,
     names_read_first,
     names_within,
     parenthesized,
@@ -51,403 +57,15 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._products import as_product
 
-__all__ = [
-    "CannotLiftError",
-    "Kind",
-    "Lifted",
-    "Lifting",
-    "is_elementwise_call",
-    "lifted_body",
-    "lifted_loop",
-    "scalar_names",
-    "without_running",
-]
+__all__ = ["lifted_body", "lifted_loop", "scalar_names", "without_running"]
 
-# ------------------------------------------------------------------------------- expressions
-
-
-_ELEMENTWISE = frozenset(
-    """abs exp exp2 log log2 sqrt rsqrt sin cos sigmoid erf floor ceil maximum minimum where fma
-    div_rn sqrt_rn cast tanh clamp pow expm1 log1p""".split()
-)
-_MODULES = ("tl.", "tl.math.", "libdevice.", "tl.extra.cuda.libdevice.", "triton.language.")
-_REDUCTIONS = ("sum", "max", "min", "argmax", "argmin", "xor_sum")
-_HINTS = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
-_SCALARS = frozenset(
-    "tl.program_id tl.num_programs tl.cdiv float int tl.constexpr tl.static_assert len".split()
-)
 _RANGES = ("range", "tl.range", "tl.static_range")
-_FILLS = {
-    **dict.fromkeys(("0", "0.0"), "0"),
-    **{f"{sign}float({q}inf{q})": f'{sign}float("inf")' for sign in ("", "-") for q in "\"'"},
-    **{f"float({q}-inf{q})": 'float("-inf")' for q in "\"'"},
-}
-"""Fills of a load that `tl.where` gives in the type of what is loaded."""
-_LOAD_WORDS = {"mask", "other", "eviction_policy", "cache_modifier"}
-_FRESH = ("tl.zeros", "tl.full", "tl.zeros_like", "tl.arange")
-
-
-class CannotLiftError(Exception):
-    """The code has something that cannot get another axis, which the message names."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The axes of a value; see the module."""
-
-    rank: int
-    lifted: bool
-
-
-@dataclass(frozen=True)
-class Lifted:
-    """An expression after lifting, and its kind."""
-
-    node: cst.BaseExpression
-    kind: Kind
-
-
-_SCALAR = Kind(0, False)
-
-
-@dataclass
-class Lifting:
-    """Lifts expressions.
-
-    Attributes:
-        functions: of the file: those that only compute elementwise may be called on vectors.
-        kinds: of names; others are scalars.
-        valid: the name of the mask over the new axis; empty if all of it is valid.
-        fills: whether loads give 0 where nothing is valid, for sums of products.
-    """
-
-    functions: Mapping[str, JitFunction]
-    kinds: dict[str, Kind] = field(default_factory=dict)
-    valid: str = ""
-    fills: bool = False
-
-    def lift_expression(self, node: cst.BaseExpression) -> Lifted:
-        """Return an expression with the new axis where it has to be.
-
-        Raises:
-            CannotLiftError: it has something that this module does not know.
-        """
-        if isinstance(node, cst.Name):
-            return Lifted(node, self.kinds.get(node.value, _SCALAR))
-        if isinstance(node, cst.BinaryOperation):
-            (left, right), kind = self._align_operands([node.left, node.right])
-            return Lifted(node.with_changes(left=grouped_as(left, node.left), right=right), kind)
-        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
-            target = node.comparisons[0]
-            (left, right), kind = self._align_operands([node.left, target.comparator])
-            changed = target.with_changes(comparator=right)
-            return Lifted(node.with_changes(left=left, comparisons=[changed]), kind)
-        if isinstance(node, cst.Comparison):
-            return self._of_truths(node, _chained_comparisons(node), "&")
-        if isinstance(node, cst.BooleanOperation):
-            sign = "&" if isinstance(node.operator, cst.And) else "|"
-            return self._of_truths(node, [node.left, node.right], sign)
-        if isinstance(node, cst.UnaryOperation):
-            return self._lift_unary(node)
-        if isinstance(node, cst.Subscript):
-            return self._subscript(node)
-        if isinstance(node, cst.Call):
-            return self._lift_call(node)
-        if any(self.kinds.get(name, _SCALAR).lifted for name in names_within(node)):
-            raise CannotLiftError(render_code(node))
-        return Lifted(node, _SCALAR)
-
-    def _lift_unary(self, node: cst.UnaryOperation) -> Lifted:
-        inner = self.lift_expression(node.expression)
-        if inner.kind.lifted and isinstance(node.operator, cst.Not):
-            if not _is_truth_value(node.expression):
-                raise CannotLiftError(render_code(node))
-            return Lifted(
-                parse_expression(f"~{render_code(parenthesized(inner.node))}"), inner.kind
-            )
-        return Lifted(node.with_changes(expression=inner.node), inner.kind)
-
-    def _of_truths(
-        self, node: cst.BaseExpression, parts: Sequence[cst.BaseExpression], sign: str
-    ) -> Lifted:
-        """Lift ``and``, ``or`` and chains of comparisons: vectors have only ``&`` and ``|``."""
-        values, kind = self._align_operands(parts)
-        if not kind.lifted:
-            return Lifted(node, kind)
-        if not all(map(_is_truth_value, parts)):  # `n and m` of numbers is not `n & m`
-            raise CannotLiftError(render_code(node))
-        text = f" {sign} ".join(f"({render_code(value)})" for value in values)
-        return Lifted(parenthesized(parse_expression(text)), kind)
-
-    def _align_operands(
-        self, nodes: Sequence[cst.BaseExpression]
-    ) -> tuple[list[cst.BaseExpression], Kind]:
-        """Return operands of one elementwise operation, with their axes aligned."""
-        lifted = [self.lift_expression(node) for node in nodes]
-        kind = Kind(max(e.kind.rank for e in lifted), any(e.kind.lifted for e in lifted))
-        if not kind.lifted:
-            return [part.node for part in lifted], kind
-        return [promote_operand(part, kind.rank) for part in lifted], kind
-
-    def _subscript(self, node: cst.Subscript) -> Lifted:
-        base = self.lift_expression(node.value)
-        entries = [render_code(element.slice) for element in node.slice]
-        if not set(entries) <= {":", "None"}:
-            if base.kind.lifted:
-                raise CannotLiftError(render_code(node))
-            return Lifted(node, _SCALAR)
-        kind = Kind(len(entries), base.kind.lifted)
-        if not kind.lifted:
-            return Lifted(node, kind)
-        return Lifted(
-            parse_expression(f"{render_code(parenthesized(base.node))}[:, {', '.join(entries)}]"),
-            kind,
-        )
-
-    def _lift_call(self, node: cst.Call) -> Lifted:
-        name = called_name(node)
-        if name in _HINTS:
-            inner = self.lift_expression(node.args[0].value)
-            return inner if inner.kind.lifted else Lifted(node, inner.kind)
-        if name == "tl.load":
-            return self.load(node)
-        if name in _FRESH:
-            return Lifted(node, self._kind_of_new_block(node))
-        if name in _SCALARS:
-            return self._require_unlifted(node)
-        if self.is_elementwise(name):
-            return self._elementwise(node)
-        if _unqualified_name(name) in _REDUCTIONS and name.startswith("tl."):
-            return self._reduction(node)
-        if isinstance(node.func, cst.Attribute):
-            return self._lift_method(node)
-        raise CannotLiftError(f"{name}()")
-
-    def _require_unlifted(self, node: cst.Call) -> Lifted:
-        if any(self.lift_expression(arg.value).kind.lifted for arg in node.args):
-            raise CannotLiftError(render_code(node))
-        return Lifted(node, _SCALAR)
-
-    def _kind_of_new_block(self, node: cst.Call) -> Kind:
-        if called_name(node) == "tl.arange":
-            return Kind(1, False)
-        if called_name(node) == "tl.zeros_like":
-            kind = self.lift_expression(node.args[0].value).kind
-            if kind.lifted:
-                raise CannotLiftError(render_code(node))
-            return kind
-        shape = argument_of(node, 0, "shape")
-        if not isinstance(shape, (cst.Tuple, cst.List)):
-            raise CannotLiftError(render_code(node))
-        return Kind(len(shape.elements), False)
-
-    def is_elementwise(self, name: str) -> bool:
-        """Tell whether a function computes each element of its operands alone."""
-        if any(name == prefix + _unqualified_name(name) for prefix in _MODULES):
-            return is_elementwise_call(name)
-        if name in ("min", "max"):
-            return True
-        function = self.functions.get(name)
-        return function is not None and all(
-            self.is_elementwise(called_name(call)) or called_name(call).endswith(".to")
-            for call in calls_within(function.node)
-            if "jit" not in called_name(call)
-        )
-
-    def _elementwise(self, node: cst.Call) -> Lifted:
-        values, kind = self._align_operands([arg.value for arg in node.args])
-        if called_name(node) in ("min", "max") and kind.lifted:  # Python's take one axis no better
-            node = node.with_changes(func=parse_expression(f"tl.{called_name(node)}imum"))
-        args = [a.with_changes(value=v) for a, v in zip(node.args, values, strict=True)]
-        return Lifted(node.with_changes(args=args), kind)
-
-    def _lift_method(self, node: cst.Call) -> Lifted:
-        function = cst.ensure_type(node.func, cst.Attribute)
-        inner = self.lift_expression(function.value)
-        method = function.attr.value
-        if method == "to":
-            changed = function.with_changes(value=parenthesized(inner.node))
-            return Lifted(node.with_changes(func=changed), inner.kind)
-        if method in _REDUCTIONS:
-            args = "".join(f", {render_code(arg)}" for arg in node.args)
-            plain = parse_expression(f"tl.{method}({render_code(function.value)}{args})")
-            return self._reduction(cst.ensure_type(plain, cst.Call))
-        raise CannotLiftError(f".{method}()")
-
-    def _reduction(self, node: cst.Call) -> Lifted:
-        value = self.lift_expression(node.args[0].value)
-        axis = argument_of(node, 1, "axis")
-        rank = value.kind.rank
-        if axis is None or render_code(axis) == "None":
-            if rank > 1 and value.kind.lifted:
-                raise CannotLiftError(render_code(node))
-            place, remaining = 0, 0
-        else:
-            index = integer_literal(axis)
-            if index is None:
-                raise CannotLiftError(render_code(node))
-            place, remaining = index, rank - 1
-        if not value.kind.lifted:
-            return Lifted(node, Kind(remaining, False))
-        if rank == 0:
-            raise CannotLiftError(render_code(node))
-        text = f"{called_name(node)}({render_code(value.node)}, axis={place + 1})"
-        return Lifted(parse_expression(text), Kind(remaining, True))
-
-    # --------------------------------------------------------------------- memory
-
-    def load(self, node: cst.Call) -> Lifted:
-        """Return a load through pointers that may have become vectors."""
-        pointer = self.lift_expression(node.args[0].value)
-        if not pointer.kind.lifted:
-            if any(self.lift_expression(arg.value).kind.lifted for arg in node.args[1:]):
-                return self._load_shared_places(node, pointer.kind.rank)
-            return Lifted(node, pointer.kind)
-        access = self._align_access(node, pointer, skipped=1, mask_at=1)
-        return Lifted(access, pointer.kind)
-
-    def _load_shared_places(self, node: cst.Call, rank: int) -> Lifted:
-        """Return a load at places that are the same along the new axis, though its mask is not.
-
-        What any of the new axis reads is read once, and chosen where its own mask holds.
-
-        Raises:
-            CannotLiftError: it has other arguments, or gives another fill than a common number.
-        """
-        mask, fill = argument_of(node, 1, "mask"), argument_of(node, 2, "other")
-        words = [arg.keyword.value for arg in node.args[1:] if arg.keyword is not None]
-        code = "0" if fill is None else render_code(fill)
-        if mask is None or code not in _FILLS or not {*words} <= _LOAD_WORDS:
-            raise CannotLiftError(render_code(node))
-        truth = self.lift_expression(mask)
-        whole, valid = parenthesized(truth.node), self._valid_mask(truth.kind.rank)
-        if valid:
-            whole = parenthesized(parse_expression(f"{valid} & {render_code(whole)}"))
-        any_row = f"tl.max({render_code(whole)}.to(tl.int32), axis=0) > 0"
-        read = replace_each(node, [(mask, parse_expression(any_row))])
-        value = promote_operand(Lifted(read, Kind(rank, False)), rank)
-        chosen = promote_operand(Lifted(whole, truth.kind), rank)
-        text = f"tl.where({render_code(chosen)}, {render_code(value)}, {_FILLS[code]})"
-        return Lifted(parse_expression(text), Kind(rank, True))
-
-    def store(self, node: cst.Call) -> cst.Call:
-        """Return a store or an atomic operation.
-
-        An atomic operation at one place for all of the new axis gets what they add up to.
-
-        Raises:
-            CannotLiftError: it writes the same element for several of the new axis.
-        """
-        pointer = self.lift_expression(node.args[0].value)
-        if pointer.kind.lifted:
-            return self._align_access(node, pointer, skipped=1, mask_at=2)
-        reduction = _ATOMIC_REDUCTIONS.get(called_name(node))
-        value, mask = argument_of(node, 1, "val"), argument_of(node, 2, "mask")
-        narrowed = mask is not None and self.lift_expression(mask).kind.lifted
-        if reduction is None or value is None or narrowed:
-            raise CannotLiftError(f"{called_name(node)} at one place")
-        lifted, (name, fill) = self.lift_expression(value), reduction
-        valid = self._valid_mask(lifted.kind.rank)
-        if not lifted.kind.lifted and not (name == "tl.sum" and valid):  # added once a row
-            raise CannotLiftError(f"{called_name(node)} of one value")
-        code = render_code(promote_operand(lifted, lifted.kind.rank))
-        masked = f"tl.where({valid}, {code}, {fill})" if valid else code
-        reduced = parse_expression(f"{name}({masked}, axis=0)")
-        return replace_each(node, [(value, reduced)])
-
-    def _align_access(
-        self, node: cst.Call, pointer: Lifted, skipped: int, mask_at: int
-    ) -> cst.Call:
-        """Return the call with its operands aligned to the pointer, and the mask narrowed."""
-        parts, rank, mask, fill = [render_code(pointer.node)], pointer.kind.rank, "", ""
-        for index, arg in enumerate(node.args[skipped:], start=skipped):
-            word = arg.keyword.value if arg.keyword is not None else ""
-            if word in ("eviction_policy", "cache_modifier", "volatile", "sem", "scope"):
-                parts.append(f"{word}={render_code(arg.value)}")
-                continue
-            value = render_code(promote_operand(self.lift_expression(arg.value), rank))
-            if word == "mask" or (not word and index == mask_at):
-                mask = value
-            elif word == "other" or (not word and index == mask_at + 1):
-                fill = value
-            else:
-                parts.append(value)
-        valid, loads = self._valid_mask(rank), mask_at == 1
-        grouped_mask = render_code(parenthesized(parse_expression(mask))) if mask else ""
-        both = f"{valid} & {grouped_mask}" if valid and mask else valid or mask
-        if both:
-            parts.insert(mask_at, f"mask={both}")
-        if loads and (fill or (self.fills and both)):
-            parts.insert(mask_at + 1, f"other={fill or '0.0'}")
-        return cst.ensure_type(
-            parse_expression(f"{called_name(node)}({', '.join(parts)})"), cst.Call
-        )
-
-    def _valid_mask(self, rank: int) -> str:
-        if not self.valid:
-            return ""
-        return self.valid + (f"[:{', None' * rank}]" if rank else "")
-
-
-def promote_operand(value: Lifted, rank: int) -> cst.BaseExpression:
-    """Return a lifted value, or one beside lifted ones, as an operand of that rank."""
-    own, text = value.kind.rank, render_code(parenthesized(value.node))
-    missing = rank - own
-    if value.kind.lifted:
-        if not missing:
-            return value.node
-        return parse_expression(f"{text}[:{', None' * missing}{', :' * own}]")
-    if not own:
-        return value.node
-    return parse_expression(f"{text}[{', '.join(['None'] * (1 + missing) + [':'] * own)}]")
-
-
-def grouped_as(node: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseExpression:
-    """Return the operand, in parentheses if the one that it replaces needed none and it does."""
-    return node if node.lpar or type(node) is type(like) else parenthesized(node)
-
-
-def _is_truth_value(node: cst.BaseExpression) -> bool:
-    """Tell whether an expression is true or false, and no number."""
-    if isinstance(node, cst.BooleanOperation):
-        return _is_truth_value(node.left) and _is_truth_value(node.right)
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
-        return _is_truth_value(node.expression)
-    return isinstance(node, cst.Comparison)
-
-
-def _chained_comparisons(node: cst.Comparison) -> list[cst.BaseExpression]:
-    """Return the comparisons of a chain: of ``a <= b < c``, ``a <= b`` and ``b < c``."""
-    ends = [node.left, *(comparison.comparator for comparison in node.comparisons)]
-    return [
-        cst.Comparison(
-            parenthesized(first),
-            [comparison.with_changes(comparator=parenthesized(comparison.comparator))],
-        )
-        for first, comparison in zip(ends, node.comparisons, strict=False)
-    ]
-
-
-def is_elementwise_call(name: str) -> bool:
-    """Tell whether a function of Triton's computes each element of its operands alone."""
-    plain = _unqualified_name(name)
-    return plain in _ELEMENTWISE and any(name == prefix + plain for prefix in _MODULES)
-
-
-def _unqualified_name(name: str) -> str:
-    return name.rsplit(".", 1)[-1]
 
 
 # ------------------------------------------------------------------------------- statements
 
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
-_ATOMIC_REDUCTIONS = {
-    "tl.atomic_add": ("tl.sum", "0"),
-    "tl.atomic_max": ("tl.max", 'float("-inf")'),
-    "tl.atomic_min": ("tl.min", 'float("inf")'),
-}
-"""How what several atomic operations bring to one place is one, and what leaves it as it is."""
 _IGNORED = ("tl.static_assert", "tl.assume", "tl.debug_barrier", "tl.device_assert")
 
 
@@ -715,27 +333,23 @@ class _Body:
         if not self.lifting.lift_expression(value).kind.lifted:
             read = names_within(value) - {target, "tl"}
             if target in names_within(value) and not read & self.within:
-                raise CannotLiftError(
-                    f"{target} = {render_code(value)}"
-                )  # it happens once an element
+                # it happens once an element
+                raise CannotLiftError(f"{target} = {render_code(value)}")
             return render_code(value)
         if isinstance(value, cst.BinaryOperation) and isinstance(
             value.operator, (cst.Add, cst.Subtract)
         ):
-            left, right = (
-                self.lifting.lift_expression(value.left),
-                self.lifting.lift_expression(value.right),
-            )
+            first, second = map(self.lifting.lift_expression, (value.left, value.right))
             sign = render_code(value.operator).strip()
             kept, added = (value.left, value.right)
-            if left.kind.lifted:
+            if first.kind.lifted:
                 kept, added = added, kept
             if not self._is_carried_over(kept, target) or target in names_within(added):
                 raise CannotLiftError(f"{target} = {render_code(value)}")
-            if not left.kind.lifted:
-                return f"{render_code(left.node)} {sign} {self._sum(right)}"
-            if not right.kind.lifted and sign == "+":
-                return f"{render_code(right.node)} + {self._sum(left)}"
+            if not first.kind.lifted:
+                return f"{render_code(first.node)} {sign} {self._sum(second)}"
+            if not second.kind.lifted and sign == "+":
+                return f"{render_code(second.node)} + {self._sum(first)}"
         reduced = self._reduced_extreme(value)
         if reduced is None:
             raise CannotLiftError(f"{target} = {render_code(value)}")

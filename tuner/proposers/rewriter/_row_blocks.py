@@ -38,6 +38,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum
 from solkit.tuner.proposers.rewriter._row_elements import (
     JOINED,
     RowElements,
@@ -54,7 +55,6 @@ from solkit.tuner.proposers.rewriter._row_writer import (
     sum_code,
     without_unused,
 )
-from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum
 
 __all__ = ["BlockWriter"]
 

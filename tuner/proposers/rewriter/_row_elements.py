@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind
-from solkit.tuner.proposers.rewriter._lift import is_elementwise_call
+from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Node,
@@ -38,7 +38,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     walk_statements,
 )
-from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum, Term
+from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, Term
 
 __all__ = ["JOINED", "RowElements", "RowPlace", "code_of", "number_names", "with_block_size"]
 

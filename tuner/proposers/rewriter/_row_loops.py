@@ -28,16 +28,10 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import RowElements, code_of
 from solkit.tuner.proposers.rewriter._row_fills import Fill, RowFills
-from solkit.tuner.proposers.rewriter._values import (
-    OtherFormError,
-    Scope,
-    Sum,
-    Term,
-    as_blocked_loop,
-    reads_other_trips,
-)
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop, reads_other_trips
 
 __all__ = ["Access", "RowLoop", "RowReader", "row_loop", "without_running"]
 

@@ -29,9 +29,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._places import Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import code_of, number_names, with_block_size
 from solkit.tuner.proposers.rewriter._row_loops import RowLoop, row_loop
-from solkit.tuner.proposers.rewriter._values import Scope, Sum, Term
 
 __all__ = ["VECTOR", "RowParts", "RowWriter", "compared", "sum_code", "without_unused"]
 

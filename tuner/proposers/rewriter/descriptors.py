@@ -43,18 +43,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._values import (
+from solkit.tuner.proposers.rewriter._places import (
     OtherFormError,
     Place,
     Scope,
     Sum,
     Term,
-    as_blocked_loop,
-    is_runtime_size,
     masked_sizes,
     tile_accesses,
     tile_place,
 )
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
 
 __all__ = ["Descriptors"]
 

@@ -1,12 +1,8 @@
 """Launches of one launcher become one: the value between them stays in registers.
 
-The writer stores an element at an offset that follows from its indices, one or more of a grid's
-axis; the reader loads at an offset of its own. Solving one for the other gives the indices for
-which the writer's statements are repeated within the reader, whatever the grids.
-
-Notation
-    _index_k    the index along axis k of the grid: of a program, or of an element of its block
-    offset      a sum of products, of indices and of the launcher's values
+The writer stores an element at an offset that follows from its indices; the reader loads at an
+offset of its own. `_program_indices` solves one for the other; the writer's statements are repeated
+within the reader for the indices that this gives, whatever the grids.
 """
 
 from __future__ import annotations
@@ -24,7 +20,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     in_place_of,
     launch_line,
     options_of,
-    program_axis,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
@@ -32,9 +27,7 @@ from solkit.tuner.proposers.rewriter._masks import conjuncts, masked_loads
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._offset_products import (
     OtherOffsetError,
-    Product,
     offset_products,
-    unspread,
 )
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -45,7 +38,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
-    child_nodes,
     compact_code,
     free_name,
     is_changed_between,
@@ -62,14 +54,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._program_indices import (
+    WRITERS,
+    ProgramIndices,
+    bounded_indices,
+    is_bound,
+    solved_indices,
+)
 from solkit.tuner.proposers.rewriter._roots import root_name
 from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
 
-__all__ = [
-    "FuseLaunches",
-    "is_harmless",
-    "with_signature",
-]
+__all__ = ["FuseLaunches", "is_harmless", "with_signature"]
 
 _HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
 _METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
@@ -267,191 +262,6 @@ def _count_uses(node: cst.CSTNode, name: str) -> int:
     )
 
 
-# ------------------------------------------------------------------------------- offsets
-
-
-@dataclass
-class _Indices:
-    """The indices of a launch's programs, as its function computes them.
-
-    Attributes:
-        launch: the launch.
-        places: the code of each index, over the function's parameters.
-        sizes: how many there are of each, as code of the launcher.
-    """
-
-    launch: Launch
-    places: dict[str, str]
-    sizes: dict[str, str]
-
-    def marked(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """Return an expression without the function's own names, in which `_index_k` are indices.
-
-        Raises:
-            OtherOffsetError: an index is used otherwise.
-        """
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-        pending: list[cst.CSTNode] = [node]
-        while pending:
-            part = pending.pop()
-            index = self._index_of(part)
-            if index is None:
-                pending += child_nodes(part)
-                continue
-            pairs.append((part, cst.Name(index[0])))
-            self.places[index[0]] = render_code(parenthesized(index[1]))
-            size = self._size(int(index[0].rsplit("_", 1)[1]), index[2])
-            if self.sizes.setdefault(index[0], size) != size:
-                raise OtherOffsetError(render_code(part))
-        return replace_each(node, pairs)
-
-    def _index_of(self, node: cst.CSTNode) -> tuple[str, cst.BaseExpression, str] | None:
-        """Return an index's name, code and block; ``None`` if a node is none."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-            for one, other in ((node.left, node.right), (node.right, node.left)):
-                axis, block = _axis_of_tile(one), _block_of_range(other)
-                if axis is not None and block and axis[1] == block:
-                    return f"_index_{axis[0]}", node, block
-        if isinstance(node, cst.Call) and called_name(node) == "tl.program_id":
-            axis_only = program_axis(node)
-            if axis_only is not None:
-                return f"_index_{axis_only}", node, ""
-        return None
-
-    def _size(self, axis: int, block: str) -> str:
-        """Return how many indices an axis has."""
-        axes = self.launch.axes or ()
-        if axis >= len(axes):
-            raise OtherOffsetError(f"axis {axis}")
-        if not block:
-            return compact_code(axes[axis])
-        argument = self.launch.arguments.get(block)
-        size = (
-            argument_of(cst.ensure_type(axes[axis], cst.Call), 0) if _is_cdiv(axes[axis]) else None
-        )
-        by = argument_of(cst.ensure_type(axes[axis], cst.Call), 1) if size is not None else None
-        if size is None or by is None or argument is None:
-            raise OtherOffsetError(render_code(axes[axis]))
-        if render_code(by) != render_code(argument):
-            raise OtherOffsetError(render_code(axes[axis]))
-        return compact_code(size)
-
-
-def _is_cdiv(node: cst.BaseExpression) -> bool:
-    return called_name(node) in ("triton.cdiv", "tl.cdiv")
-
-
-def _axis_of_tile(node: cst.BaseExpression) -> tuple[int, str] | None:
-    """Return the axis and block of ``tl.program_id(axis) * BLOCK``."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
-        return None
-    for one, other in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(one, cst.Call) and called_name(one) == "tl.program_id":
-            axis = program_axis(one)
-            return None if axis is None else (axis, render_code(other))
-    return None
-
-
-def _block_of_range(node: cst.BaseExpression) -> str:
-    """Return the length of ``tl.arange(0, BLOCK)``; empty for others."""
-    if called_name(node) != "tl.arange":
-        return ""
-    end = argument_of(cst.ensure_type(node, cst.Call), 1, "end")
-    return "" if end is None else render_code(end)
-
-
-def _in_launcher(node: cst.BaseExpression, launch: Launch) -> cst.BaseExpression:
-    """Return an offset with the launch's arguments for the function's parameters."""
-    values = {n: v for n, v in launch.arguments.items() if n in names_within(node)}
-    return substitute_names(node, values)
-
-
-def _solved(
-    stored: _Indices,
-    offset: cst.BaseExpression,
-    place: cst.BaseExpression,
-    code: str,
-    read: _Indices,
-) -> dict[str, str] | None:
-    """Return the writer's indices, as the reader's code, at an offset of the reader.
-
-    Args:
-        stored: the writer's indices.
-        offset: where it stores, over them.
-        place: where the reader loads, over its indices.
-        code: the same as code of the reader's.
-        read: the reader's indices.
-    """
-    writes = offset_products(_in_launcher(offset, stored.launch))
-    factors, spreads = {}, {}
-    for product in writes:
-        own = [factor for factor in product if unspread(factor)[0] in stored.places]
-        name, spread = unspread(own[0]) if len(own) == 1 else ("", "")
-        if not name or name in factors:
-            return None
-        factors[name], spreads[name] = tuple(f for f in product if f != own[0]), spread
-    if set(factors) != set(stored.places):
-        return None  # an index decides a value and not the place: it is written several times
-    loads = offset_products(_in_launcher(place, read.launch))
-    matched = _matched_indices((factors, spreads), loads, stored, read)
-    if matched is not None:
-        return matched
-    if any(spreads.values()):
-        return None  # the writer's statements are for a tile, and the place may be none
-    if len(factors) == 1 and () in factors.values():
-        return {next(iter(factors)): f"({code})"}
-    return _divided_indices(factors, stored, code)
-
-
-def _matched_indices(
-    writes: tuple[Mapping[str, Product], Mapping[str, str]],
-    loads: list[Product],
-    stored: _Indices,
-    read: _Indices,
-) -> dict[str, str] | None:
-    """Return indices that are each one of the reader's, over as many and along the same axes."""
-    factors, spreads = writes
-    if len(loads) != len(factors):
-        return None
-    result: dict[str, str] = {}
-    for product in loads:
-        own = [factor for factor in product if unspread(factor)[0] in read.places]
-        if len(own) != 1:
-            return None
-        rest = tuple(f for f in product if f != own[0])
-        name, spread = unspread(own[0])
-        matches = [n for n, f in factors.items() if f == rest and n not in result]
-        if len(matches) != 1 or stored.sizes[matches[0]] != read.sizes[name]:
-            return None
-        if spreads[matches[0]] != spread:
-            return None
-        result[matches[0]] = read.places[name]
-    return result
-
-
-def _divided_indices(
-    factors: Mapping[str, Product], stored: _Indices, code: str
-) -> dict[str, str] | None:
-    """Return the row and column of an offset in rows that are contiguous."""
-    inner = [name for name, factor in factors.items() if not factor]
-    outer = [name for name in factors if name not in inner]
-    if len(inner) != 1 or len(outer) != 1 or factors[outer[0]] != (stored.sizes[inner[0]],):
-        return None
-    params = [
-        name
-        for name, value in stored.launch.arguments.items()
-        if compact_code(value) == stored.sizes[inner[0]]
-    ]
-    if not params:
-        return None
-    size = f"{_WRITERS}{params[0]}"
-    return {outer[0]: f"({code}) // {size}", inner[0]: f"({code}) % {size}"}
-
-
-_WRITERS = "_writers_"
-"""Marks a parameter of the writer in code of the reader."""
-
-
 # ------------------------------------------------------------------------------- writing it
 
 
@@ -501,7 +311,7 @@ class _Producer:
         is_whole: whether it stores for all of its indices.
     """
 
-    indices: _Indices
+    indices: ProgramIndices
     statements: tuple[cst.BaseStatement, ...]
     offset: cst.BaseExpression
     value: cst.BaseExpression
@@ -514,7 +324,7 @@ class _Producer:
         for call in calls_within(value, "tl.load"):
             places = names_within(substitute_names(call.args[0].value, values))
             mask = substitute_names(argument_of(call, 1, "mask") or cst.Name("None"), values)
-            if places & set(self.indices.places) - _bounded(mask, self.indices):
+            if places & set(self.indices.places) - bounded_indices(mask, self.indices):
                 return False
         return True
 
@@ -525,7 +335,7 @@ def _producer(pair: _Pair) -> _Producer | None:
     body = _numbered(writer.function, taken)
     values = _program_values(body)
     scalars = {n: v for n, v in values.items() if not calls_within(v, "tl.arange")}
-    indices = _Indices(writer, {}, {})
+    indices = ProgramIndices(writer, {}, {})
     store = next(c for s in body for c in calls_within(s, "tl.store"))
     target, value = argument_of(store, 0, "pointer"), argument_of(store, 1, "value")
     if target is None or value is None:
@@ -551,7 +361,7 @@ def _producer(pair: _Pair) -> _Producer | None:
     if pair.written in names_within(*statements, marked_value):
         return None
     is_typed = pair.written in names_within(value)
-    is_whole = mask is None or _is_bound(mask, indices)
+    is_whole = mask is None or is_bound(mask, indices)
     return _Producer(indices, tuple(statements), offset, marked_value, is_typed, is_whole)
 
 
@@ -567,28 +377,6 @@ def _without_own_type(node: Node, pointer: str) -> Node:
         and render_code(call.args[0].value) == kind
     ]
     return replace_each(node, pairs) if pairs else node
-
-
-def _is_bound(mask: cst.BaseExpression, indices: _Indices) -> bool:
-    """Tell whether a mask is true for all indices that there are."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-        return _is_bound(mask.left, indices) and _is_bound(mask.right, indices)
-    if isinstance(mask, cst.Subscript):
-        return _is_bound(mask.value, indices)
-    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
-        return False
-    target = mask.comparisons[0]
-    index, _ = unspread(compact_code(mask.left))
-    size = _in_launcher(target.comparator, indices.launch)
-    is_below = isinstance(target.operator, cst.LessThan)
-    return is_below and indices.sizes.get(index) == compact_code(size)
-
-
-def _bounded(mask: cst.BaseExpression, indices: _Indices) -> set[str]:
-    """Return the indices that a mask keeps below their number."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-        return _bounded(mask.left, indices) | _bounded(mask.right, indices)
-    return names_within(mask) & set(indices.places) if _is_bound(mask, indices) else set()
 
 
 def _used_statements(
@@ -646,7 +434,7 @@ class _Fusion:
         self._taken |= reader.function.names
         self._assigned = assigned_names(*self.body)
         self._values = _values_once(self.body)
-        self._indices = _Indices(reader, {}, {})
+        self._indices = ProgramIndices(reader, {}, {})
         self.arguments, self._params = self._shared_parameters()
         self._copies: dict[str, str] = {}
         self._count = 0
@@ -757,7 +545,7 @@ class _Fusion:
         marked = self._indices.marked(offset)
         code = render_code(_plain_offset(call.args[0].value, self._pair.read, self._values))
         producer = self._producer
-        solved = _solved(producer.indices, producer.offset, marked, code, self._indices)
+        solved = solved_indices(producer.indices, producer.offset, marked, code, self._indices)
         fits = solved is not None and self._covers(solved) and self._reads_within(call)
         if solved is None or not fits or not self._may_differ_in_grid(solved):
             raise OtherOffsetError(render_code(pointer))
@@ -777,7 +565,7 @@ class _Fusion:
         """Tell whether a load keeps to the indices that there are, if others have values, too."""
         blocks = {name for name, code in self._indices.places.items() if "tl.arange" in code}
         mask = self._whole(argument_of(call, 1, "mask") or cst.Name("None"))
-        within = _bounded(self._indices.marked(mask), self._indices)
+        within = bounded_indices(self._indices.marked(mask), self._indices)
         return not self._pair.had_values or blocks <= within
 
     def _may_differ_in_grid(self, solved: Mapping[str, str]) -> bool:
@@ -802,7 +590,7 @@ class _Fusion:
         """
         names = dict(self._params)
         own = {plain_code(value): name for name, value in self._values.items()}
-        marks = {f"{_WRITERS}{name}": value for name, value in self._params.items()}
+        marks = {f"{WRITERS}{name}": value for name, value in self._params.items()}
         for index, code in solved.items():
             place = parse_expression(code)
             held = own.get(plain_code(place), "") if self.is_straight else ""

@@ -10,13 +10,11 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._carried import (
     Carried,
     CarriedKind,
-    Start,
     carried_by,
-    start_of_name,
     unpacked_statements,
-    with_finite_starts,
 )
 from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,

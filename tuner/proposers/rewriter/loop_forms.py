@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._lift import is_elementwise_call
+from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._parse import (
     Loop,
     argument_of,

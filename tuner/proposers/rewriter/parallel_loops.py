@@ -15,7 +15,8 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError, lifted_body
+from solkit.tuner.proposers.rewriter._lift import lifted_body
+from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,

@@ -59,14 +59,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
 from solkit.tuner.proposers.rewriter._roots import root_name
-from solkit.tuner.proposers.rewriter._values import (
-    OtherFormError,
-    Scope,
-    tile_accesses,
-    with_own_names,
-    without_repeats,
-)
+from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
 from solkit.tuner.proposers.rewriter.fusion import (
     is_harmless,
     with_signature,

@@ -32,8 +32,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, tile_accesses
 from solkit.tuner.proposers.rewriter._shapes import Shape, shape_of
-from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum, tile_accesses
 
 __all__ = ["RepeatedLoads"]
 

@@ -56,13 +56,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import (
-    OtherFormError,
-    Scope,
     argument_aliases,
     base_pointer,
-    tile_accesses,
     without_repeats,
     without_zeros,
 )

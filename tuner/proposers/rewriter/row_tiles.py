@@ -16,7 +16,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     group_divisors,
     lifted_axis,
 )
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError
+from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -31,7 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_module,
     statements_of,
 )
-from solkit.tuner.proposers.rewriter._values import OtherFormError, tile_accesses
+from solkit.tuner.proposers.rewriter._places import OtherFormError, tile_accesses
 from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised

@@ -14,12 +14,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import (
-    LOWEST,
-    NEGATIVE_INFINITY,
-    WRITES,
-    start_of_name,
-)
+from solkit.tuner.proposers.rewriter._carried import LOWEST, NEGATIVE_INFINITY, WRITES
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -27,6 +22,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
+from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (

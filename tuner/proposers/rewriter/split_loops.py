@@ -21,10 +21,7 @@ from solkit.tuner.proposers.rewriter._carried import (
     WRITES,
     Carried,
     CarriedKind,
-    Start,
     carried_by,
-    start_of_name,
-    with_finite_starts,
 )
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
@@ -37,6 +34,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
     with_params,
 )
+from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._lift import is_elementwise_call
+from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     assigned_names,

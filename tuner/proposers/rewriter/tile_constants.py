@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -50,9 +50,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._products import has_chained_products
-from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop, next_power_of_two
+from solkit.tuner.proposers.rewriter._tile_sizes import (
+    Tile,
+    is_product,
+    larger_defaults,
+    largest_block,
+    tile_values,
+    warps_of_product,
+)
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 from solkit.tuner.proposers.rewriter.chosen_sizes import choices_of, without_choice
 from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
 
@@ -60,45 +66,6 @@ __all__ = ["Constants", "Retile", "lifted_constants"]
 
 _STAGES = (1, 2, 3, 4, 5)
 _POWER_OF_TWO = "triton.next_power_of_2"
-_LEAST_OF_PRODUCT = 16  # what tl.dot takes
-_LINE = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-_SIDES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-_PRODUCT_SIDES = (16, 32, 64, 128, 256)
-_ELEMENTS = 1024
-"""Elements of a block of an elementwise kernel to begin with: 8 a thread of 128."""
-_TILE_ELEMENTS = 4096
-_TRIP = 2048
-_MOST_ELEMENTS = 1 << 14
-"""Elements of any block: 64 registers a thread of 8 warps, as an accumulator of 128 x 128 has."""
-_LEAST_TRIP = 1 / 8
-"""Share of its elements that a trip of a loop keeps at the least: with fewer, more trips wait for
-memory one after the other."""
-_SUMS_OF_WARP = 1024  # 32 a thread
-_PROGRAMS_OF_SM = 8
-_PRODUCT_TILE = {"outer": 128, "inner": 64}
-_CHAINED_TILE = {"outer": 64, "inner": 32}
-"""Where a product's sums are an operand of the next, registers hold both, and what goes in.
-
-Measured on an H200 for two causal attentions: 59.0 and 53.9 us; with 128 and 64 58.0 and 70.6.
-"""
-_CHAINED_WARPS = 4
-
-
-@dataclass(frozen=True)
-class _Tile:
-    """A constant that decides how much a program or a trip takes.
-
-    Attributes:
-        name: the function's parameter.
-        axis: of the grid; ``None`` if it is a loop's step, or if the grid's axes are not its own.
-        value: what the launcher gives.
-        tiles_grid: whether the number of programs follows from it.
-    """
-
-    name: str
-    axis: int | None
-    value: int
-    tiles_grid: bool
 
 
 _OF_THE_PROBLEM = ("reference", "inputs", "check")
@@ -216,7 +183,7 @@ def _with_own_numbers(text: KernelText, launch: Launch) -> KernelText:
     return replaced or text
 
 
-def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
+def _tile_parameters(text: KernelText, launch: Launch) -> list[Tile]:
     function = launch.function
     placed: dict[str, int | None] = dict(grid_constants(launch))
     for statement in walk_statements(function.body):
@@ -244,7 +211,7 @@ def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
         if value is None and (cap := _cap_of(argument, launch)) is not None:
             value = integer_literal(cap.number)
         if value is not None:
-            tiles.append(_Tile(name, axis, value, axis is not None or name in grouped))
+            tiles.append(Tile(name, axis, value, axis is not None or name in grouped))
     return tiles
 
 
@@ -369,16 +336,14 @@ def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int |
 def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
     tiles = _tile_parameters(text, launch)
     capped = {t.name for t in tiles if _cap_of(launch.arguments[t.name], launch) is not None}
-    defaults = {} if larger is None else _larger_defaults(launch, tiles, larger)
+    defaults = {} if larger is None else larger_defaults(launch, tiles, larger)
     for tile in tiles:
         argument = launch.arguments[tile.name]
         groups = _group_sizes(text, launch, tile.name)
         is_done = tile.name in capped and _cap_of(argument, launch) is None
         if None in groups or is_done:
             continue
-        values = tuple(
-            v for v in _tile_values(launch, tile) if all(g % v == 0 for g in groups if g)
-        )
+        values = tuple(v for v in tile_values(launch, tile) if all(g % v == 0 for g in groups if g))
         default = defaults.get(tile.name, tile.value)
         while any(size % default for size in groups if size) and default > tile.value:
             default //= 2
@@ -405,7 +370,7 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
     return text
 
 
-def _has_meaning(launch: Launch, tile: _Tile) -> bool:
+def _has_meaning(launch: Launch, tile: Tile) -> bool:
     """Tell whether a tile of the grid is part of what is computed."""
     function, axis = launch.function, tile.axis
     if tile.name in blocks_with_meaning(function):
@@ -413,7 +378,7 @@ def _has_meaning(launch: Launch, tile: _Tile) -> bool:
     return axis is not None and numbers_its_blocks(function, tile.name, axis)
 
 
-def _fallback(launch: Launch, tile: _Tile, name: str) -> cst.BaseStatement | None:
+def _fallback(launch: Launch, tile: Tile, name: str) -> cst.BaseStatement | None:
     """Return a statement that keeps the original's block for sizes that another does not divide.
 
     It is for blocks without masks; ``None`` if the launcher does not know the size at that place.
@@ -437,7 +402,7 @@ def _fallback(launch: Launch, tile: _Tile, name: str) -> cst.BaseStatement | Non
     return parse_statement(f"if {code} % {name} != 0:\n    {name} = {tile.value}\n")
 
 
-def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None:
+def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
     """Return how many elements blocks walk over, as an expression of the launcher."""
     if tile.axis is not None and launch.axes is not None and tile.axis < len(launch.axes):
         axis = launch.axes[tile.axis]
@@ -511,7 +476,7 @@ def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None
     return sizes
 
 
-def _free_parameter_name(text: KernelText, launch: Launch, tile: _Tile) -> str:
+def _free_parameter_name(text: KernelText, launch: Launch, tile: Tile) -> str:
     """Return the parameter's name: the constant's, unless the launcher uses it otherwise."""
     argument = launch.arguments[tile.name]
     is_gone = isinstance(argument, cst.Name) and _cap_of(argument, launch) is None
@@ -524,7 +489,7 @@ def _free_parameter_name(text: KernelText, launch: Launch, tile: _Tile) -> str:
 
 
 def _replace_constant(
-    text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool
+    text: KernelText, launch: Launch, tile: Tile, name: str, own: bool
 ) -> cst.Module:
     """Return the file with a constant's value replaced by a name, in the launch and in its grid."""
     if own:
@@ -547,7 +512,7 @@ def _replace_constant(
     return in_statement(text.tree, launcher, pairs)
 
 
-def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
+def _is_bound_by_guard(launch: Launch, tile: Tile) -> bool:
     """Tell whether a guard around the launch forbids that a constant changes.
 
     The launch in its ``else`` may share the grid; and of two constants with one value it is not
@@ -577,7 +542,7 @@ def _enclosing_conditions(launch: Launch) -> list[cst.If]:
     ]
 
 
-def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
+def _in_guards(launch: Launch, tile: Tile) -> list[cst.BaseExpression]:
     """Return uses of a constant's value in ``if size % value == 0`` around the launch."""
     rests = (node for guard in _enclosing_conditions(launch) for node in nodes_within(guard.test))
     return [
@@ -590,7 +555,7 @@ def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
 
 
 def _replace_in_grid(
-    launch: Launch, tile: _Tile, name: str
+    launch: Launch, tile: Tile, name: str
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
     axes = launch.axes
     if axes is None or tile.axis is None or tile.axis >= len(axes):
@@ -609,7 +574,7 @@ def _replace_in_grid(
     return pairs
 
 
-def _shared_out(axis: cst.BaseExpression, tile: _Tile) -> Iterator[cst.BaseExpression]:
+def _shared_out(axis: cst.BaseExpression, tile: Tile) -> Iterator[cst.BaseExpression]:
     """Yield what a grid takes a part of: half of the blocks is not half of larger ones."""
     divided = (node for node in nodes_within(axis) if isinstance(node, cst.BinaryOperation))
     for node in divided:
@@ -619,14 +584,14 @@ def _shared_out(axis: cst.BaseExpression, tile: _Tile) -> Iterator[cst.BaseExpre
 
 
 def _replaced_integers(
-    node: cst.CSTNode, tile: _Tile, name: str
+    node: cst.CSTNode, tile: Tile, name: str
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
     integers = (integer for integer in _integers_in(node) if integer_literal(integer) == tile.value)
     return [(integer, cst.Name(name)) for integer in integers]
 
 
 def _replace_in_definition(
-    launch: Launch, tile: _Tile, used: cst.Name, name: str
+    launch: Launch, tile: Tile, used: cst.Name, name: str
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
     """Replace a number in what a name of a grid stands for, where the name is, if others use it."""
     value = launcher_definition(used.value, launch.launcher)
@@ -659,7 +624,7 @@ def _count_names(node: cst.CSTNode, name: str) -> int:
     return sum(isinstance(n, cst.Name) and n.value == name for n in nodes_within(node))
 
 
-def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
+def _may_change_alone(text: KernelText, launch: Launch, tile: Tile) -> bool:
     """Tell whether all that a tile of the grid decides in the launcher changes with it.
 
     The grid must follow from it, and nothing but grids may be divided by the same number, as a
@@ -682,7 +647,7 @@ def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
     return not any(integer_literal(divisor) == tile.value for divisor in _divisors_among(others))
 
 
-def _are_all_replaced(text: KernelText, launch: Launch, tile: _Tile) -> bool:
+def _are_all_replaced(text: KernelText, launch: Launch, tile: Tile) -> bool:
     """Tell whether all that a launcher divides by a tile's number changes with it.
 
     Grids of other launches have numbers of their own.
@@ -698,7 +663,7 @@ def _are_all_replaced(text: KernelText, launch: Launch, tile: _Tile) -> bool:
     return is_loop or all(id(node) in replaced for node in divisors)
 
 
-def _names_of_tile(launch: Launch, tile: _Tile) -> set[str]:
+def _names_of_tile(launch: Launch, tile: Tile) -> set[str]:
     """Return the launcher's names that change with a tile: its own, or numbers of blocks."""
     argument, axes = launch.arguments[tile.name], launch.axes or ()
     if isinstance(argument, cst.Name):
@@ -756,132 +721,6 @@ def _divisors_among(nodes: Iterable[cst.CSTNode]) -> Iterator[cst.BaseExpression
 
 def _integers_in(node: cst.CSTNode) -> list[cst.Integer]:
     return [integer for integer in nodes_within(node) if isinstance(integer, cst.Integer)]
-
-
-# ------------------------------------------------------------------------------- values
-
-
-def _is_product(launch: Launch) -> bool:
-    return bool(calls_within(launch.function.node, "tl.dot"))
-
-
-def _tile_values(launch: Launch, tile: _Tile) -> tuple[int, ...]:
-    """Return values to tune: those of a loop's step do not make its trips far more."""
-    values = _side_values(launch)
-    if tile.tiles_grid:
-        return values
-    least = min(tile.value * _LEAST_TRIP, max(values))
-    return tuple(value for value in values if value >= least)
-
-
-def _side_values(launch: Launch) -> tuple[int, ...]:
-    if _is_product(launch):
-        return _PRODUCT_SIDES
-    return _SIDES if _has_two_axes(launch) else _LINE
-
-
-def _has_two_axes(launch: Launch) -> bool:
-    """Tell whether its blocks have two axes."""
-    text = render_code(launch.function.node)
-    return any(word in text for word in ("[:, None]", "[None, :]", "tl.make_tensor_descriptor"))
-
-
-def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
-    """Return larger values for the constants that are below what they usually are.
-
-    Those of loops are smaller where a trip would be longer than the loop.
-    """
-    if _is_product(launch):
-        steps = {render_code(loop.step) for loop in launch.function.loops}
-        tile = _CHAINED_TILE if has_chained_products(launch.function) else _PRODUCT_TILE
-        usual = {
-            t.name: tile["outer" if t.tiles_grid and t.name not in steps else "inner"]
-            for t in tiles
-        }
-    elif _has_two_axes(launch):
-        usual = _grow_smallest(launch, tiles, facts)
-    else:
-        usual = {t.name: _ELEMENTS if t.tiles_grid else _TRIP for t in tiles}
-    covered = _covered_elements(launch, tiles, facts)
-    larger = {
-        t.name: max(t.value, min(usual[t.name], covered.get(t.name, usual[t.name]))) for t in tiles
-    }
-    steps_of_loops = [t.name for t in tiles if not t.tiles_grid and t.name in covered]
-    for name in steps_of_loops:  # a trip takes no more than there is
-        larger[name] = min(larger[name], max(covered[name], _LEAST_OF_PRODUCT))
-    return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
-
-
-def _covered_elements(launch: Launch, tiles: list[_Tile], facts: Facts) -> dict[str, int]:
-    """Return how long a block is that covers an axis of the grid, or a loop, as far as known."""
-    values, covered = {tile.name: tile.value for tile in tiles}, dict[str, int]()
-    for name, axis in grid_constants(launch).items():
-        size = None if launch.axes is None else facts.size(launch.axes[axis], launch)
-        if name in values and size is not None:
-            covered[name] = next_power_of_two(size * values[name])
-    for statement in walk_statements(launch.function.body):
-        loop = range_loop(statement)
-        name = "" if loop is None else render_code(loop.step)
-        stop = in_launcher(loop.stop, launch) if loop is not None and name in values else None
-        size = None if stop is None else facts.size(stop, launch)
-        if size is not None and loop is not None and render_code(loop.start) == "0":
-            covered[name] = max(covered.get(name, 1), next_power_of_two(size))
-    return covered
-
-
-def _in_registers(
-    launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
-) -> dict[str, int]:
-    """Return blocks no larger than registers hold, unless the file's own are."""
-    values = {tile.name: tile.value for tile in tiles}
-    fixed = facts.constants(launch)
-    for shape in sorted(block_shapes(launch.function)):
-        while elements_of(shape, {**fixed, **larger}) > _MOST_ELEMENTS:
-            grown = [name for name in shape if larger.get(name, 0) > values.get(name, 0)]
-            if not grown:
-                break
-            larger[max(grown, key=lambda name: larger[name] / values[name])] //= 2
-    return larger
-
-
-def _still_enough(
-    launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
-) -> dict[str, int]:
-    """Return blocks that leave a program for each multiprocessor, if their number is known."""
-    programs = facts.programs(launch)
-    for tile in tiles:
-        while (
-            programs is not None
-            and tile.tiles_grid
-            and larger[tile.name] > tile.value
-            and programs * tile.value < facts.sms * larger[tile.name]
-        ):
-            larger[tile.name] //= 2
-        if programs is not None and tile.tiles_grid:
-            programs = max(programs * tile.value // larger[tile.name], 1)
-    return larger
-
-
-def _grow_smallest(launch: Launch, tiles: list[_Tile], facts: Facts) -> dict[str, int]:
-    """Grow the smallest until a block has enough elements."""
-    sizes = {tile.name: tile.value for tile in tiles}
-    fixed = facts.constants(launch)
-    while (
-        sizes
-        and math.prod(sizes.values()) < _TILE_ELEMENTS
-        and _largest_block(launch, {**fixed, **sizes}) < _TILE_ELEMENTS
-    ):
-        sizes[min(sizes, key=lambda name: sizes[name])] *= 2
-    return sizes
-
-
-def _largest_block(launch: Launch, sizes: Mapping[str, int]) -> int:
-    """Return the elements of a function's largest block."""
-    shapes = block_shapes(launch.function)
-    return max((elements_of(shape, sizes) for shape in shapes), default=1)
-
-
-# ------------------------------------------------------------------------------- options
 
 
 def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
@@ -944,22 +783,6 @@ def _warps_of_launch(text: KernelText, launch: Launch, facts: Facts) -> int:
         for tile in _tile_parameters(text, launch)
     }
     sizes = {**facts.constants(launch), **tiles}
-    if _is_product(launch):
-        return _warps_of_product(launch, sizes, facts)
-    return warps_for(_largest_block(launch, sizes)) if tiles else 4
-
-
-def _warps_of_product(launch: Launch, sizes: Mapping[str, int], facts: Facts) -> int:
-    """Return 8 warps; where programs fill the device, those that have 1,024 of a tile's sums each.
-
-    Few programs need many warps to load what they multiply. Chained products have small tiles.
-    """
-    if has_chained_products(launch.function):
-        return _CHAINED_WARPS
-    if (facts.programs(launch) or 0) < _PROGRAMS_OF_SM * facts.sms:
-        return 8
-    shapes = product_shapes(launch.function)
-    if any(not shape or not all(s.isdigit() or s in sizes for s in shape) for shape in shapes):
-        return 8
-    sums = max((elements_of(shape, sizes) for shape in shapes), default=0)
-    return min(max(sums // _SUMS_OF_WARP, 1), 8) if sums else 8
+    if is_product(launch):
+        return warps_of_product(launch, sizes, facts)
+    return warps_for(largest_block(launch, sizes)) if tiles else 4

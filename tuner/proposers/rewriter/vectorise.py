@@ -15,7 +15,8 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError, lifted_loop
+from solkit.tuner.proposers.rewriter._lift import lifted_loop
+from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
