@@ -455,12 +455,12 @@ def _bound_of_comparison(
     target = mask.comparisons[0]
     if not isinstance(target.operator, cst.LessThan):
         raise OtherFormError
-    left, right = scope.terms(mask.left), scope.terms(target.comparator)
-    along = {term.axis for term in left.terms if term.block} if axis is None else {axis}
+    index, bound = scope.terms(mask.left), scope.terms(target.comparator)
+    along = {term.axis for term in index.terms if term.block} if axis is None else {axis}
     if len(along) != 1 or (only := along.pop()) is None:
         raise OtherFormError
     size = scope.expanded(
-        right.combined_with(left, -1).combined_with(place.axes[only].offsets)
+        bound.combined_with(index, -1).combined_with(place.axes[only].offsets)
     ).code
     used = names_within(parse_expression(size))
     function = scope.function
