@@ -20,7 +20,6 @@ from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_wit
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     argument_of,
-    assigned_names,
     called_name,
     calls_within,
     child_nodes,
@@ -32,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
+from solkit.tuner.proposers.rewriter._values import whole_values
 
 __all__ = ["blocks_with_meaning", "numbers_its_blocks"]
 
@@ -94,7 +94,7 @@ def _is_stored_along(function: JitFunction, block: str, shapes: dict[int, Shape]
 
 def numbers_its_blocks(function: JitFunction, block: str, axis: int) -> bool:
     """Tell whether elements follow from a program's number or place other than by their sum."""
-    values = _straight_values(function)
+    values = whole_values(function.body)
     lengths = lengths_of_names(function)
     parts: list[cst.BaseExpression | None] = []
     for call in calls_within(function.node, "tl.load"):
@@ -117,19 +117,6 @@ def _is_of_block(place: cst.BaseExpression, block: str, axis: int) -> bool:
     numbers = map(program_axis, calls_within(place, "tl.program_id"))
     is_pointer = not calls_within(place, "tl.make_block_ptr")
     return is_pointer and axis in numbers and block not in ranges
-
-
-def _straight_values(function: JitFunction) -> dict[str, cst.BaseExpression]:
-    """Return what names that are assigned once, and not loaded, stand for."""
-    names = assigned_names(*function.body)
-    values: dict[str, cst.BaseExpression] = {}
-    for statement in walk_statements(function.body):
-        binding = single_assignment(statement)
-        if binding is None or names.count(binding.target) != 1:
-            continue
-        if not calls_within(binding.value, "tl.load"):
-            values[binding.target] = substitute_names(binding.value, values)
-    return values
 
 
 def _has_bare_number(node: cst.CSTNode, block: str, axis: int, in_sum: bool = False) -> bool:

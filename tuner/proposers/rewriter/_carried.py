@@ -22,8 +22,10 @@ from typing import TypeVar
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._folds import as_fold
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    RANGES,
     argument_of,
     assigned_names,
     called_name,
@@ -47,7 +49,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 __all__ = [
     "LOWEST",
     "NEGATIVE_INFINITY",
-    "WRITES",
     "Carried",
     "CarriedKind",
     "carried_by",
@@ -56,12 +57,10 @@ __all__ = [
     "with_single_updates",
 ]
 
-WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 NEGATIVE_INFINITY = 'float("-inf")'
 LOWEST = "-3.4028234663852886e38"
 """The least finite fp32: the start of a maximum of nothing, as ``-inf - -inf`` is no number."""
 _MOST_EXPANSIONS = 12  # of names that stand for expressions with names
-_RANGES = ("range", "tl.range", "tl.static_range")
 
 
 class CarriedKind(enum.Enum):
@@ -394,7 +393,7 @@ class _Trip:
 
     def _number_loop(self, statement: cst.For) -> None:
         self._numbered(statement.iter)
-        if not isinstance(statement.iter, cst.Call) or called_name(statement.iter) not in _RANGES:
+        if not isinstance(statement.iter, cst.Call) or called_name(statement.iter) not in RANGES:
             raise _OtherUpdateError(render_code(statement.iter))
         inner = carried_by(statements_of(statement), render_code(statement.target))
         if inner is None:

@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._lift_expressions import (
 )
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    RANGES,
     Assignment,
     JitFunction,
     Loop,
@@ -58,8 +59,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._products import as_product
 
 __all__ = ["lifted_body", "lifted_loop", "scalar_names", "without_running"]
-
-_RANGES = ("range", "tl.range", "tl.static_range")
 
 
 # ------------------------------------------------------------------------------- statements
@@ -203,7 +202,7 @@ class _Body:
 
     def _lift_loop(self, statement: cst.For) -> cst.BaseStatement:
         over, variable = statement.iter, statement.target
-        if called_name(over) not in _RANGES or not isinstance(variable, cst.Name):
+        if called_name(over) not in RANGES or not isinstance(variable, cst.Name):
             raise CannotLiftError(render_code(over))
         bounds = [arg.value for arg in cst.ensure_type(over, cst.Call).args]
         if statement.orelse or any(self.lifting.lift_expression(b).kind.lifted for b in bounds):

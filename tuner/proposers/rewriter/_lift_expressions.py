@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    HINTS,
     JitFunction,
     argument_of,
     called_name,
@@ -28,7 +29,6 @@ _ELEMENTWISE = frozenset(
 )
 _MODULES = ("tl.", "tl.math.", "libdevice.", "tl.extra.cuda.libdevice.", "triton.language.")
 _REDUCTIONS = ("sum", "max", "min", "argmax", "argmin", "xor_sum")
-_HINTS = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
 _SCALARS = frozenset(
     "tl.program_id tl.num_programs tl.cdiv float int tl.constexpr tl.static_assert len".split()
 )
@@ -161,7 +161,7 @@ class Lifting:
 
     def _lift_call(self, node: cst.Call) -> Lifted:
         name = called_name(node)
-        if name in _HINTS:
+        if name in HINTS:
             inner = self.lift_expression(node.args[0].value)
             return inner if inner.kind.lifted else Lifted(node, inner.kind)
         if name == "tl.load":

@@ -7,11 +7,9 @@ Rewrites read a file through this module, and write it through
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import itertools
 import re
-import symtable
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,8 +21,10 @@ import libcst as cst
 
 __all__ = [
     "EXPONENTIALS",
+    "HINTS",
     "MOST_STEPS",
     "OPTIONS",
+    "RANGES",
     "Assignment",
     "Body",
     "JitFunction",
@@ -41,10 +41,13 @@ __all__ = [
     "count_uses",
     "expand_names",
     "expression_statement",
+    "first_param",
     "free_name",
     "in_launcher",
     "integer_literal",
     "is_changed_between",
+    "is_docstring",
+    "is_return",
     "launcher_definition",
     "launcher_integer",
     "names_read_first",
@@ -128,6 +131,9 @@ def parse_statement(text: str) -> cst.BaseStatement:
     return parse_statements(text)[0]
 
 
+RANGES = ("range", "tl.range", "tl.static_range")
+HINTS = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
+"""Functions that give what they get, and tell the compiler about it."""
 EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 """Functions that take one number to a positive one."""
 
@@ -449,6 +455,22 @@ def expression_statement(statement: cst.CSTNode) -> cst.BaseExpression | None:
     return small.value if isinstance(small, cst.Expr) else None
 
 
+def is_docstring(statement: cst.BaseStatement) -> bool:
+    """Tell whether a statement is a text alone."""
+    return isinstance(expression_statement(statement), cst.SimpleString)
+
+
+def is_return(statement: cst.BaseStatement) -> bool:
+    """Tell whether a statement is a ``return``."""
+    return isinstance(_only_small_statement(statement), cst.Return)
+
+
+def first_param(function: cst.FunctionDef) -> str:
+    """Return the name of a function's first parameter: of a method, the object's; or ``""``."""
+    params = [*function.params.posonly_params, *function.params.params]
+    return params[0].name.value if params else ""
+
+
 def statements_of(node: cst.CSTNode) -> list[cst.BaseStatement]:
     """Return the statements of a function or of a compound statement, without a docstring's."""
     block = getattr(node, "body", None)
@@ -697,27 +719,6 @@ class KernelText:
             if (a := single_assignment(statement)) and a.target == name
         ]
         return matches[0].value if len(matches) == 1 else None
-
-
-@functools.lru_cache(256)
-def undefined_names(source: str) -> frozenset[str]:
-    """Return the names that a file's functions read and nothing defines.
-
-    Raises:
-        SyntaxError: the file is no Python.
-    """
-    module = symtable.symtable(source, "kernel.py", "exec")
-    defined = {
-        symbol.get_name()
-        for symbol in module.get_symbols()
-        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
-    }
-    tables, read = list(module.get_children()), set[str]()
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        read |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
-    return frozenset(read - defined - set(dir(builtins)))
 
 
 @functools.lru_cache(64)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    HINTS,
+    RANGES,
     JitFunction,
     Loop,
     argument_of,
@@ -44,10 +46,8 @@ __all__ = [
 ]
 
 _SCALARS = ("tl.program_id", "tl.num_programs", "tl.cdiv", "tl.swizzle2d", "min", "max")
-_RANGES = ("range", "tl.range", "tl.static_range")
-_PLAIN = (*_SCALARS, *_RANGES)
+_PLAIN = (*_SCALARS, *RANGES)
 """Calls that give scalars if they get scalars."""
-_HINTS = ("tl.multiple_of", "tl.max_contiguous")
 _AXES = {(":", "None"): 0, ("None", ":"): 1}
 
 
@@ -276,7 +276,7 @@ def _broadcast_axis(node: cst.Subscript) -> int:
 
 def _without_hints(call: cst.Call) -> cst.BaseExpression | None:
     """Return what a hint, or a conversion to wide integers, is about: descriptors need neither."""
-    if called_name(call) in _HINTS:
+    if called_name(call) in HINTS:
         return call.args[0].value
     converts = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
     if converts and [render_code(arg) for arg in call.args] == ["tl.int64"]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
 import random
 import re
+import symtable
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,7 +19,7 @@ if TYPE_CHECKING:  # they need libcst
     from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite, Variant
     from solkit.tuner.proposers.rewriter._parse import KernelText
 
-__all__ = ["Rewriter"]
+__all__ = ["Rewriter", "undefined_names"]
 
 _FAVOURED = 1.2
 """A rewrite is favoured if a factor of the gap that it lessens is at least so large."""
@@ -130,7 +133,7 @@ class Rewriter:
         """Return a file whose block sizes, warps and stages are parameters."""
         if self._depth < 2 or set(step.kinds) & set(_LAST):
             return step
-        from solkit.tuner.proposers.rewriter._parse import parse_kernel, undefined_names
+        from solkit.tuner.proposers.rewriter._parse import parse_kernel
         from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
         text = parse_kernel(step.source)
@@ -237,7 +240,7 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) 
     """
     from libcst import CSTValidationError, ParserSyntaxError
 
-    from solkit.tuner.proposers.rewriter._parse import parse_kernel, undefined_names
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
     text = parse_kernel(step.source)
     if text is None:
@@ -249,6 +252,27 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) 
                 yield _Step(variant.source, kinds, (*step.intents, variant.intent), promise)
     except (ParserSyntaxError, CSTValidationError, SyntaxError):
         return  # the text is written in a way that this rewrite does not know
+
+
+@functools.lru_cache(256)
+def undefined_names(source: str) -> frozenset[str]:
+    """Return the names that a file's functions read and nothing defines.
+
+    Raises:
+        SyntaxError: the file is no Python.
+    """
+    module = symtable.symtable(source, "kernel.py", "exec")
+    defined = {
+        symbol.get_name()
+        for symbol in module.get_symbols()
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+    }
+    tables, read = list(module.get_children()), set[str]()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        read |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+    return frozenset(read - defined - set(dir(builtins)))
 
 
 def _variants_of_alike(rewrite: Rewrite, text: KernelText, facts: Facts) -> Iterator[Variant]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import carried_by
+from solkit.tuner.proposers.rewriter._masks import conjuncts
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     MOST_STEPS,
@@ -41,6 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
     as_blocked_loop,
+    single_values,
     without_repeats,
     without_zeros,
 )
@@ -62,7 +64,6 @@ __all__ = [
     "require",
     "same_value",
     "shape_of_tensor",
-    "single_values",
     "sizes_as_products",
     "softmax_of_rows",
     "unwrapped",
@@ -332,17 +333,6 @@ def shape_of_tensor(tensor: cst.BaseExpression, launch: Launch) -> list[Product]
 # ------------------------------------------------------------------------------- straight code
 
 
-def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
-    """Return what names stand for that are assigned once, in loops too."""
-    counts = Counter(assigned_names(*body))
-    values: dict[str, cst.BaseExpression] = {}
-    for node in nodes_within(*body):
-        binding = single_assignment(node)
-        if binding is not None and counts[binding.target] == 1:
-            values[binding.target] = binding.value
-    return values
-
-
 @dataclass
 class _Straight:
     """Straight code, with each name's value in terms of parameters and loads.
@@ -495,7 +485,7 @@ def column_ends(node: cst.BaseExpression, column: str, numbers: set[str]) -> lis
         mask, node, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
         if plain_code(other) not in _LOWEST:
             break
-        for part in _conjuncts(mask):
+        for part in conjuncts(mask):
             if isinstance(part, cst.Comparison) and len(part.comparisons) == 1:
                 ends += _ends_by_comparison(part, column, {ROW, *numbers})
         node = _without_scale(node)
@@ -553,21 +543,15 @@ class _Bound:
 
     def is_in(self, mask: cst.BaseExpression) -> bool:
         """Tell whether a part of a mask leaves out what is beyond a row's end."""
-        return len(self.others(mask)) < len(_conjuncts(mask))
+        return len(self.others(mask)) < len(conjuncts(mask))
 
     def others(self, mask: cst.BaseExpression) -> list[cst.BaseExpression]:
         """Return the other parts of a mask."""
         return [
             part
-            for part in _conjuncts(mask)
+            for part in conjuncts(mask)
             if not _bounds_column(part, self.column, self.size, self.launch)
         ]
-
-
-def _conjuncts(mask: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-        return [*_conjuncts(mask.left), *_conjuncts(mask.right)]
-    return [mask]
 
 
 def _over_score(logits: cst.BaseExpression, load: cst.Call, bound: _Bound) -> cst.BaseExpression:

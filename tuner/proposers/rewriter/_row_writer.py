@@ -32,6 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._places import Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import code_of, number_names, with_block_size
 from solkit.tuner.proposers.rewriter._row_loops import RowLoop, row_loop
+from solkit.tuner.proposers.rewriter._values import read_part
 
 __all__ = ["VECTOR", "RowParts", "RowWriter", "compared", "sum_code", "without_unused"]
 
@@ -344,13 +345,8 @@ def without_unused(body: Body, carried: set[str]) -> list[cst.BaseStatement]:
     """Return a loop's statements without names that nothing reads."""
     statements = list(body)
     while True:
-        used = carried | names_within(*map(_read_part, statements))
+        used = carried | names_within(*map(read_part, statements))
         kept = [s for s in statements if (a := single_assignment(s)) is None or a.target in used]
         if len(kept) == len(statements):
             return statements
         statements = kept
-
-
-def _read_part(statement: cst.BaseStatement) -> cst.CSTNode:
-    binding = single_assignment(statement)
-    return statement if binding is None else binding.value

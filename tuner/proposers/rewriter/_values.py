@@ -12,11 +12,18 @@ unless the first was assigned meanwhile.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._memory import (
+    WRITES,
+    Pointers,
+    is_write,
+    may_write,
+    touches_memory,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Launch,
@@ -39,20 +46,63 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
+    walk_statements,
 )
 
 __all__ = [
     "BlockedLoop",
     "accessed_params",
+    "all_names",
     "argument_aliases",
     "as_blocked_loop",
     "base_pointer",
     "is_runtime_size",
     "next_power_of_two",
+    "read_part",
+    "single_values",
+    "whole_values",
     "with_own_names",
     "without_repeats",
     "without_zeros",
 ]
+
+
+# ------------------------------------------------------------------------------- names
+
+
+def single_values(
+    body: Sequence[cst.BaseStatement], params: Collection[str] = ()
+) -> dict[str, cst.BaseExpression]:
+    """Return what names stand for that are assigned once, in loops too, and are no parameters."""
+    counts = Counter((*assigned_names(*body), *params))
+    bindings = [single_assignment(statement) for statement in walk_statements(body)]
+    return {a.target: a.value for a in bindings if a is not None and counts[a.target] == 1}
+
+
+def whole_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """Return what such names stand for, if it is loaded from nowhere, without names before them."""
+    values: dict[str, cst.BaseExpression] = {}
+    for name, value in single_values(body).items():
+        if not calls_within(value, "tl.load"):
+            values[name] = substitute_names(value, values)
+    return values
+
+
+def all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:
+    """Return the names in a node, and those in what they stand for."""
+    pending, seen = names_within(node), set[str]()
+    while pending:
+        name = pending.pop()
+        seen.add(name)
+        if name in values:
+            pending |= names_within(values[name]) - seen
+    return seen
+
+
+def read_part(statement: cst.BaseStatement) -> cst.CSTNode:
+    """Return what a statement reads: of an assignment to a name, its value."""
+    binding = single_assignment(statement)
+    return statement if binding is None else binding.value
 
 
 # ------------------------------------------------------------------------------- loops over rows
@@ -186,8 +236,7 @@ def _with_flat_sums(statement: cst.BaseStatement) -> cst.BaseStatement:
 # ------------------------------------------------------------------------------- value numbering
 
 
-_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
-_ORDERED = (*_WRITES, "tl.atomic_xchg", "tl.debug_barrier", "tl.rand", "tl.randn")
+_RANDOM = ("tl.rand", "tl.randn")
 
 
 @dataclass
@@ -204,15 +253,17 @@ class _Load:
     name: str
     number: int
     fill: str
-    base: str
+    bases: frozenset[str]
 
 
 @dataclass
 class _State:
     aliases: Mapping[str, frozenset[str]]
+    pointers: Pointers
+    params: Sequence[str]
     taken: set[str]
     mixed: set[str]
-    read: set[str]
+    read: frozenset[str]
     numbers: dict[str, int] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)
     loads: dict[str, _Load] = field(default_factory=dict)
@@ -240,16 +291,22 @@ class _State:
             return str(self.numbers.get(node.value, node.value))
         return str(self.number(self.key(node)))
 
-    def forget(self, base: str) -> None:
-        """Forget loads through a pointer that has been written, or one that may be the same."""
-        gone = {base, *self.aliases.get(base, ())}
-        self.loads = {key: load for key, load in self.loads.items() if load.base not in gone}
+    def forget(self, bases: frozenset[str]) -> None:
+        """Forget loads through pointers that have been written, or ones that may be the same."""
+        gone = bases.union(*(self.aliases.get(base, ()) for base in bases))
+        if "" in gone:
+            self.loads.clear()
+        kept = {key: load for key, load in self.loads.items() if not load.bases & {*gone, ""}}
+        self.loads = kept
+
+    def forget_written(self, statement: cst.BaseStatement) -> None:
+        """Forget loads of what a statement may write."""
+        for call in filter(may_write, calls_within(statement)):
+            pointer = argument_of(call, 0, "pointer") if is_write(call) else None
+            self.forget(self.pointers.bases(pointer))
 
     def fresh(self, name: str) -> str:
         return free_name(name, self.taken)
-
-
-_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 
 
 def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
@@ -265,18 +322,17 @@ def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
 
 
 def accessed_params(function: JitFunction) -> set[str]:
-    """Return the parameters that a function's loads and stores start from, where that is plain."""
-    values = _pointer_names(function)
-    calls = calls_within(function.node, "tl.load", *_WRITES)
-    pointers = [substitute_names(call.args[0].value, values) for call in calls if call.args]
-    bases = {base_pointer(pointer, function.params) for pointer in pointers}
-    return bases & set(function.params)
+    """Return the parameters that a function's loads and stores start from, where that is clear."""
+    pointers = Pointers(function.body, function.params)
+    calls = filter(touches_memory, calls_within(function.node))
+    bases = [pointers.bases(argument_of(call, 0, "pointer")) for call in calls]
+    return {base for clear in bases if len(clear) == 1 for base in clear} - {""}
 
 
 def reads_other_trips(launch: Launch, loop: cst.For) -> bool:
     """Tell whether a trip may read what another trip writes: a tensor at a place it does not."""
     stored: dict[str, set[str]] = {}
-    for tensor, address in _addresses(launch, loop, *_WRITES):
+    for tensor, address in _addresses(launch, loop, *WRITES):
         stored.setdefault(tensor, set()).add(address)
     return any(
         tensor in stored and address not in stored[tensor]
@@ -324,9 +380,10 @@ def without_repeats(
     """
     taken = set(assigned_names(*body)).union(*(names_within(s) for s in body), params)
     loads = [call for s in body for call in calls_within(s, "tl.load") if call.args]
-    read = {base_pointer(call.args[0].value, params) for call in loads} & set(params)
-    state = _State(aliases, taken, _reassigned_names(body), read)
-    return _number_block(body, state, params)
+    pointers = Pointers(body, params)
+    read = pointers.touched(loads) - {""}
+    state = _State(aliases, pointers, params, taken, _reassigned_names(body), read)
+    return _number_block(body, state)
 
 
 def _reassigned_names(body: Sequence[cst.BaseStatement]) -> set[str]:
@@ -340,15 +397,13 @@ def _reassigned_names(body: Sequence[cst.BaseStatement]) -> set[str]:
     return {name for name, values in written.items() if len(values) > 1}
 
 
-def _number_block(
-    body: Sequence[cst.BaseStatement], state: _State, params: Sequence[str]
-) -> list[cst.BaseStatement]:
+def _number_block(body: Sequence[cst.BaseStatement], state: _State) -> list[cst.BaseStatement]:
     statements: list[cst.BaseStatement] = []
     for statement in body:
         if statements_of(statement):
             statements.append(_number_opaque_statement(statement, state))
             continue
-        statements += _number_statement(statement, state, params)
+        statements += _number_statement(statement, state)
     return statements
 
 
@@ -356,26 +411,22 @@ def _number_opaque_statement(statement: cst.BaseStatement, state: _State) -> cst
     """Give names that a loop or a branch assigns new values; what it writes is unknown."""
     for name in assigned_names(statement):
         state.numbers[name] = state.number(f"{name} assigned in block {state.count}")
-    if any(called_name(call) in _ORDERED for call in calls_within(statement)):
+    if any(map(may_write, calls_within(statement))):
         state.loads.clear()
     return statement
 
 
-def _number_statement(
-    statement: cst.BaseStatement, state: _State, params: Sequence[str]
-) -> list[cst.BaseStatement]:
-    ahead, statement = _with_loads_once(statement, state, params)
+def _number_statement(statement: cst.BaseStatement, state: _State) -> list[cst.BaseStatement]:
+    ahead, statement = _with_loads_once(statement, state)
     binding = single_assignment(statement)
     if binding is None:
         for name in assigned_names(statement):
             state.numbers[name] = state.number(f"{name} unpacked {state.count}")
-        for call in calls_within(statement, *_ORDERED):
-            pointer = argument_of(call, 0, "pointer")
-            if pointer is not None:
-                state.forget(base_pointer(pointer, params))
-        return [*ahead, *_with_stored_value(statement, state, params)]
+        state.forget_written(statement)
+        return [*ahead, *_with_stored_value(statement, state)]
     key = state.key(binding.value)
-    fixed = not calls_within(statement, *_ORDERED)
+    state.forget_written(statement)
+    fixed = not any(may_write(c) or called_name(c) in _RANDOM for c in calls_within(statement))
     number = state.number(key if fixed else f"{key} at {state.count}")
     if isinstance(binding.value, cst.Name):  # another name for a value
         number = state.numbers.get(binding.value.value, number)
@@ -385,31 +436,30 @@ def _number_statement(
     return [*ahead, statement]
 
 
-def _with_stored_value(
-    statement: cst.BaseStatement, state: _State, params: Sequence[str]
-) -> list[cst.BaseStatement]:
+def _with_stored_value(statement: cst.BaseStatement, state: _State) -> list[cst.BaseStatement]:
     """Return a store whose value has a name, in the tensor's type: a load from there gets it."""
     call = expression_statement(statement)
     if not isinstance(call, cst.Call) or called_name(call) != "tl.store":
         return [statement]
     pointer, value = argument_of(call, 0, "pointer"), argument_of(call, 1, "value")
     mask = argument_of(call, 2, "mask")
-    base = "" if pointer is None else base_pointer(pointer, params)
+    bases = state.pointers.bases(pointer)
     is_number = isinstance(value, (cst.Integer, cst.Float, cst.UnaryOperation))
-    if pointer is None or value is None or is_number or base not in state.read:
+    if pointer is None or value is None or is_number or len(bases) != 1 or not bases <= state.read:
         return [statement]
+    base = next(iter(bases))
     name = state.fresh(f"{base.removesuffix('_ptr')}_written")
     number = state.number(f"stored {state.count}")
     state.numbers[name] = number
     key = f"{state.value(pointer)} where {state.value(mask)}"
-    state.loads[key] = _Load(name, number, "?", base)
+    state.loads[key] = _Load(name, number, "?", bases)
     typed = f"({render_code(value)}).to({base}.dtype.element_ty)"
     ahead = parse_statement(f"{name} = {typed}")
     return [ahead, replace_each(statement, [(value, cst.Name(name))])]
 
 
 def _with_loads_once(
-    statement: cst.BaseStatement, state: _State, params: Sequence[str]
+    statement: cst.BaseStatement, state: _State
 ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
     """Replace each load that was seen before in the statement; put loads ahead of it, if needed."""
     binding = single_assignment(statement)
@@ -429,11 +479,11 @@ def _with_loads_once(
         name = (
             binding.target
             if whole and binding is not None
-            else state.fresh(_loaded_name(pointer, params))
+            else state.fresh(_loaded_name(pointer, state.params))
         )
         number = state.number(f"load {key} {state.count}")
         seen_fill = "" if fill is None else render_code(fill)
-        state.loads[key] = _Load(name, number, seen_fill, base_pointer(pointer, params))
+        state.loads[key] = _Load(name, number, seen_fill, state.pointers.bases(pointer))
         if whole:
             state.values[state.key(call)] = number
         else:

@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     assigned_names,
     called_name,
+    is_docstring,
     names_within,
     nodes_within,
     parenthesized,
@@ -173,16 +174,11 @@ def _returned(name: str, text: KernelText) -> tuple[cst.FunctionDef, cst.BaseExp
     nodes = [s for s in text.tree.body if isinstance(s, cst.FunctionDef) and s.name.value == name]
     if len(nodes) != 1 or nodes[0].decorators:
         return None
-    body = [s for s in statements_of(nodes[0]) if not _is_text(s)]
+    body = [s for s in statements_of(nodes[0]) if not is_docstring(s)]
     last = body[-1].body[0] if body and isinstance(body[-1], cst.SimpleStatementLine) else None
     if len(body) != 1 or not isinstance(last, cst.Return) or last.value is None:
         return None
     return nodes[0], last.value
-
-
-def _is_text(statement: cst.BaseStatement) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
 
 
 # ------------------------------------------------------------------------------- autotuning

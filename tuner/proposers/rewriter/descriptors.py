@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     renamed_function,
 )
+from solkit.tuner.proposers.rewriter._memory import is_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -368,7 +369,7 @@ def _pointers_of_calls(text: KernelText, function: JitFunction) -> tuple[Pointer
         pointer = argument_of(call, 0, "pointer") or call
         if name == "tl.load":
             reads.append((call, pointer))
-        elif name == "tl.store" or name.startswith("tl.atomic_"):
+        elif is_write(call):
             writes.append((call, pointer))
         elif name in text.functions or name in _TAKE_POINTERS:
             reads.append((call, call))

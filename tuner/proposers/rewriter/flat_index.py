@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import WRITES
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -19,8 +18,10 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
     without_param,
 )
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    RANGES,
     KernelText,
     Launch,
     argument_of,
@@ -44,7 +45,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import next_power_of_two
+from solkit.tuner.proposers.rewriter._values import next_power_of_two, read_part
 
 __all__ = ["Unflatten"]
 
@@ -53,7 +54,6 @@ _FEW, _MANY = 32, 64
 _IN_LOOPS, _MOST_COLUMNS = 1024, 256
 """Elements of a tile whose values loops load again and again, such as taps: long rows of it."""
 _MOST_DIVISORS = 2
-_RANGES = ("range", "tl.range", "tl.static_range")
 _ROUNDS = 2
 _FILLS = ("tl.zeros", "tl.full")
 _OTHERS = (
@@ -156,7 +156,7 @@ def _flat_index(launch: Launch) -> _Flat | None:
 def _is_plain(statement: cst.BaseStatement) -> bool:
     """Tell whether a statement is simple, or a branch or a loop over a range of such ones."""
     if isinstance(statement, cst.For) and statement.orelse is None:
-        is_range = called_name(statement.iter) in _RANGES
+        is_range = called_name(statement.iter) in RANGES
         return is_range and all(map(_is_plain, statements_of(statement)))
     if isinstance(statement, cst.If):
         branches = [statement, *([] if statement.orelse is None else [statement.orelse])]
@@ -496,7 +496,7 @@ def _without_unused(
     """Return statements without those that only the flat index needed; ``None`` if one is left."""
     statements = list(body)
     while True:
-        used = names_within(*(_read_part(statement) for statement in statements))
+        used = names_within(*(read_part(statement) for statement in statements))
         kept = [
             s
             for s in statements
@@ -508,8 +508,3 @@ def _without_unused(
             break
         statements = kept
     return None if block in names_within(*statements) else statements
-
-
-def _read_part(statement: cst.BaseStatement) -> cst.CSTNode:
-    binding = single_assignment(statement)
-    return statement if binding is None else binding.value

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import WRITES, unpacked_statements
+from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._lift import scalar_names, without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError, offset_products
 from solkit.tuner.proposers.rewriter._parse import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import WRITES, unpacked_statements
+from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -24,10 +24,10 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
 from solkit.tuner.proposers.rewriter._masks import conjuncts, masked_loads
+from solkit.tuner.proposers.rewriter._memory import WRITES, Pointers
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._offset_products import (
     OtherOffsetError,
-    offset_products,
 )
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -62,7 +62,7 @@ from solkit.tuner.proposers.rewriter._program_indices import (
     solved_indices,
 )
 from solkit.tuner.proposers.rewriter._roots import root_name
-from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
+from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
 __all__ = ["FuseLaunches", "is_harmless", "with_signature"]
 
@@ -220,32 +220,10 @@ def is_harmless(call: cst.Call) -> bool:
 def _roots(launch: Launch, *calls: str) -> set[str]:
     """Return the tensors of a launcher that a launch reads from, or writes to."""
     function = launch.function
-    values = _values_of(function)
-    touched: set[str] = set()
-    for call in calls_within(function.node, *calls):
-        touched |= _bases_of(substitute_names(call.args[0].value, values))
-    tensors = (value for name, value in launch.arguments.items() if name in touched)
+    pointers = Pointers(function.body, set(function.params) - set(function.constants))
+    touched = pointers.touched(calls_within(function.node, *calls))
+    tensors = (v for name, v in launch.arguments.items() if touched & {name, ""})
     return {root_name(value, launch.launcher) for value in tensors}
-
-
-def _bases_of(pointer: cst.BaseExpression) -> set[str]:
-    """Return the names that a pointer may start from: terms of a sum that are one name."""
-    try:
-        products = offset_products(pointer)
-    except OtherOffsetError:
-        return names_within(pointer)
-    return {product[0] for product in products if len(product) == 1}
-
-
-def _values_of(function: JitFunction) -> dict[str, cst.BaseExpression]:
-    """Return what the names of a function stand for, roughly: of each the last assignment."""
-    values: dict[str, cst.BaseExpression] = {}
-    for statement in nodes_within(function.node):
-        binding = single_assignment(statement)
-        if binding is not None:
-            whole = substitute_names(binding.value, values)
-            values[binding.target] = whole
-    return values
 
 
 def _is_straight(function: JitFunction) -> bool:
@@ -320,7 +298,7 @@ class _Producer:
 
     def keeps_within(self, value: cst.BaseExpression) -> bool:
         """Tell whether a value's loads are masked by all of the indices that they vary with."""
-        values = _values_once(self.statements)
+        values = whole_values(self.statements)
         for call in calls_within(value, "tl.load"):
             places = names_within(substitute_names(call.args[0].value, values))
             mask = substitute_names(argument_of(call, 1, "mask") or cst.Name("None"), values)
@@ -433,7 +411,7 @@ class _Fusion:
         )
         self._taken |= reader.function.names
         self._assigned = assigned_names(*self.body)
-        self._values = _values_once(self.body)
+        self._values = whole_values(self.body)
         self._indices = ProgramIndices(reader, {}, {})
         self.arguments, self._params = self._shared_parameters()
         self._copies: dict[str, str] = {}
@@ -634,21 +612,6 @@ def _head(statement: cst.BaseStatement) -> cst.CSTNode:
     if isinstance(statement, cst.For):
         return statement.iter
     return statement.test if isinstance(statement, (cst.If, cst.While)) else statement
-
-
-def _values_once(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
-    """Return the values of names that are assigned once, and loaded from nowhere."""
-    counts: dict[str, int] = {}
-    for name in assigned_names(*body):
-        counts[name] = counts.get(name, 0) + 1
-    values: dict[str, cst.BaseExpression] = {}
-    for node in nodes_within(*body):
-        binding = single_assignment(node)
-        if binding is None or counts[binding.target] != 1:
-            continue
-        if not calls_within(binding.value, "tl.load"):
-            values[binding.target] = substitute_names(binding.value, values)
-    return values
 
 
 def _plain_offset(

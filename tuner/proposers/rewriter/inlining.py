@@ -13,12 +13,15 @@ from typing import TypeGuard
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
     child_nodes,
     free_name,
+    is_docstring,
+    is_return,
     names_within,
     nodes_within,
     parenthesized,
@@ -39,7 +42,6 @@ _MOST = 40
 _UNORDERED = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.CompFor, cst.FunctionDef)
 """Nodes of which a part may not run at all, or later: no call within is moved ahead of them."""
 _SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.Global, cst.Nonlocal, cst.CompFor)
-_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 _LAUNCHER = "kernel"
 _OF_THE_PROBLEM = ("reference", "inputs", "check", "valid", _LAUNCHER)
 
@@ -176,11 +178,6 @@ def _is_returned(statement: cst.BaseStatement, call: cst.Call) -> bool:
     return isinstance(small, cst.Return) and small.value is call
 
 
-def _returns(statement: cst.BaseStatement) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Return)
-
-
 def _bound_names(function: cst.FunctionDef) -> set[str]:
     """Return names that a function gives a meaning of its own: they hide the module's."""
     nested = _nested_names(statements_of(function))
@@ -227,13 +224,13 @@ def _swapped(
     whole = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
     small = statement.body[0] if whole and isinstance(statement, cst.SimpleStatementLine) else None
     is_all = small is not None and getattr(small, "value", None) is call
-    writes = any(calls_within(inner, *_WRITES) for inner in inlined.statements)
+    writes = any(calls_within(inner, *WRITES) for inner in inlined.statements)
     if writes and not is_all:
         return None
     if inlined.value is None:
         if is_all and isinstance(small, cst.Return):
             ends = [*inlined.statements[-1:], parse_statement("return None")]
-            return [*inlined.statements[:-1], *(ends[:1] if _returns(ends[0]) else ends)]
+            return [*inlined.statements[:-1], *(ends[:1] if is_return(ends[0]) else ends)]
         alone = is_all and isinstance(small, cst.Expr)
         return list(inlined.statements) if alone else None
     if is_all and isinstance(small, cst.Expr):
@@ -304,7 +301,7 @@ def _parts(
     function: cst.FunctionDef,
 ) -> tuple[list[cst.BaseStatement] | None, cst.BaseExpression | None]:
     """Return a function's statements, and what it returns at its end; ``None`` for other forms."""
-    body = [statement for statement in statements_of(function) if not _is_docstring(statement)]
+    body = [statement for statement in statements_of(function) if not is_docstring(statement)]
     returns = [
         node
         for statement in body
@@ -324,7 +321,7 @@ def _parts(
 
 def _whole_body(function: cst.FunctionDef) -> list[cst.BaseStatement] | None:
     """Return statements that return for their caller; ``None`` for a generator and the like."""
-    body = [statement for statement in statements_of(function) if not _is_docstring(statement)]
+    body = [statement for statement in statements_of(function) if not is_docstring(statement)]
     kinds = (cst.Yield, cst.Global, cst.Nonlocal)
     others = any(isinstance(node, kinds) for s in body for node in _without_functions(s))
     return None if others else body
@@ -335,12 +332,6 @@ def _without_functions(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     if not isinstance(node, cst.FunctionDef):
         for child in child_nodes(node):
             yield from _without_functions(child)
-
-
-def _is_docstring(statement: cst.BaseStatement) -> bool:
-    only = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
-    small = statement.body[0] if only and isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
 
 
 def _nested_names(body: Sequence[cst.BaseStatement]) -> set[str]:

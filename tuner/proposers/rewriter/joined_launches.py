@@ -28,10 +28,10 @@ from solkit.tuner.proposers.rewriter._edit import (
     program_axis,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
+from solkit.tuner.proposers.rewriter._memory import Pointers, hides_access, is_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
-    JitFunction,
     KernelText,
     Launch,
     argument_of,
@@ -54,8 +54,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.program_fusion import (
-    hides_access,
-    touches_memory,
     values_read,
 )
 
@@ -68,10 +66,6 @@ _SIZE_CALLS = ("triton.cdiv", "triton.next_power_of_2", "int", "min", "max")
 _SIZE_METHODS = ("numel", "size", "stride", "dim", "element_size")
 _VIEWS = ("view", "transpose", "permute", "unsqueeze", "squeeze", "t")
 """Methods of tensors that never read or write an element."""
-_NUMBERS = (
-    *("tl.arange", "tl.program_id", "tl.num_programs", "tl.cdiv", "tl.load", "tl.zeros"),
-    *("tl.full", "tl.minimum", "tl.maximum", "tl.where", "tl.sum", "tl.max", "tl.min"),
-)
 """Calls whose values are numbers; ``tl.where`` of pointers has another base by its operands."""
 
 
@@ -472,56 +466,12 @@ def _allocation(value: cst.BaseExpression, launch: Launch) -> cst.BaseStatement 
 
 def _written_params(launch: Launch) -> set[str] | None:
     """Return the parameters through which a function writes; ``None`` if that is not clear."""
+    function = launch.function
+    pointers = Pointers(function.body, set(function.params) - set(function.constants))
     written = set[str]()
-    for call in calls_within(launch.function.node):
-        if touches_memory(call) and called_name(call) != "tl.load":
-            pointer = argument_of(call, 0, "pointer")
-            bases = set[str]() if pointer is None else _bases(pointer, launch.function, ())
-            if len(bases) != 1 or not bases <= set(launch.arguments):
-                return None
-            written |= bases
+    for call in filter(is_write, calls_within(function.node)):
+        bases = pointers.bases(argument_of(call, 0, "pointer"))
+        if len(bases) != 1 or not bases <= set(launch.arguments):
+            return None
+        written |= bases
     return written
-
-
-def _bases(node: cst.BaseExpression, function: JitFunction, seen: tuple[str, ...]) -> set[str]:
-    """Return the parameters that may be the pointer in a sum; ``""`` for what is not clear."""
-    if isinstance(node, cst.Name):
-        return _bases_of_name(node.value, function, seen)
-    if isinstance(node, cst.BinaryOperation):
-        is_sum = isinstance(node.operator, (cst.Add, cst.Subtract))
-        sides = (node.left, node.right) if is_sum else ()
-        return {base for side in sides for base in _bases(side, function, seen)}
-    if isinstance(node, cst.Subscript):
-        return _bases(node.value, function, seen)
-    if isinstance(node, (cst.Integer, cst.UnaryOperation, cst.Comparison)):
-        return set()
-    if isinstance(node, cst.Call):
-        return _bases_of_call(node, function, seen)
-    return {""}
-
-
-def _bases_of_name(name: str, function: JitFunction, seen: tuple[str, ...]) -> set[str]:
-    if name in seen or name in function.constants:
-        return set()
-    bases = {name} if name in function.params else set[str]()
-    times = assigned_names(*function.body).count(name)
-    for node in nodes_within(*function.body):
-        binding = single_assignment(node)
-        if binding is not None and binding.target == name:
-            times -= 1
-            bases |= _bases(binding.value, function, (*seen, name))
-        elif isinstance(node, cst.For) and render_code(node.target) == name:
-            times -= 1  # an index
-    return bases | ({""} if times else set())
-
-
-def _bases_of_call(call: cst.Call, function: JitFunction, seen: tuple[str, ...]) -> set[str]:
-    name = called_name(call)
-    if name in _NUMBERS:
-        return set()
-    if name in ("tl.multiple_of", "tl.max_contiguous") and call.args:
-        return _bases(call.args[0].value, function, seen)
-    kinds = [render_code(arg.value) for arg in call.args]
-    if name.endswith(".to") and kinds in (["tl.int32"], ["tl.int64"]):
-        return set()  # a pointer would be none any more
-    return {""}

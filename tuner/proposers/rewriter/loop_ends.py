@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    HINTS,
     JitFunction,
     KernelText,
     Loop,
@@ -41,7 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
 )
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
 __all__ = ["LoopEnds", "chooses_larger", "neutral_ends"]
 
@@ -61,7 +62,6 @@ _NEGATED = {"<": ">=", "<=": ">"}
 _OTHER_CALLS = ("min", "max", "range", "float")
 _EFFECTS = ("tl.store", "tl.atomic", "tl.inline_asm", "tl.device_", "tl.debug_barrier")
 _ELEMENTWISE = ("tl.broadcast_to", "tl.trans", "tl.expand_dims", "tl.ravel", "tl.view")
-_METADATA = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
 
 
 class LoopEnds:
@@ -189,7 +189,7 @@ def _masks_of(
                 fills = _Fills(mask, columns, values, loop, function.body[place + 1 :])
                 has_first = render_code(loop.start) == "0" and fills.leave_first(body)
                 mask = replace(mask, has_first=has_first)
-            if mask is not None and not _all_names(node, values) & late & moving - {loop.name}:
+            if mask is not None and not all_names(node, values) & late & moving - {loop.name}:
                 yield mask
 
 
@@ -280,17 +280,6 @@ def _is_large(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.BaseExpression) and plain_code(node) in _LOWEST_CODES
 
 
-def _all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:
-    """Return the names that an expression follows from."""
-    pending, seen = names_within(node), set[str]()
-    while pending:
-        name = pending.pop()
-        if name not in seen:
-            seen.add(name)
-            pending |= names_within(values[name]) if name in values else set()
-    return seen
-
-
 class _Columns:
     """Indices that grow with a loop: its first element's index, and a range.
 
@@ -346,7 +335,7 @@ class _Columns:
 
 
 def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
-    while called_name(node) in _METADATA:
+    while called_name(node) in HINTS:
         node = cst.ensure_type(node, cst.Call).args[0].value
     return node
 
@@ -467,7 +456,7 @@ class _Blocks:
 
     def has(self, node: cst.BaseExpression) -> bool:
         """Tell whether an expression may be a block of one axis."""
-        names = _all_names(node, self.values) - {"tl", "triton"}
+        names = all_names(node, self.values) - {"tl", "triton"}
         unknown = names - set(self.values) - set(self.function.params)
         nodes = (node, *(self.values[name] for name in names & set(self.values)))
         return bool(unknown) or any(calls_within(part, "tl.arange") for part in nodes)

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._memory import Pointers, is_write, may_write, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
+    argument_of,
     assigned_names,
     calls_within,
     names_read_first,
@@ -19,11 +21,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import base_pointer
 
 __all__ = ["Hoist", "hoist_invariants"]
-
-_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 
 
 class Hoist:
@@ -54,8 +53,8 @@ class Hoist:
 
 def _shares_tensors(text: KernelText, name: str, function: JitFunction) -> bool:
     """Tell whether two parameters that are accessed are one tensor in some launch."""
-    accesses = calls_within(function.node, "tl.load", *_WRITES)
-    pointers = {base_pointer(call.args[0].value, function.params) for call in accesses}
+    accesses = filter(touches_memory, calls_within(function.node))
+    pointers = Pointers(function.body, function.params).touched(accesses)
     return any(
         not launch.alone(pointer)
         for launch in text.launches_of(name)
@@ -101,11 +100,10 @@ def _part_statements(
     """Return the statements that may move ahead, and the others; `kept` names stay."""
     written = assigned_names(*body)
     changing = {variable, *written}
-    stored = {
-        base_pointer(call.args[0].value, function.params)
-        for s in body
-        for call in calls_within(s, *_WRITES)
-    }
+    pointers = Pointers(function.body, function.params)
+    writes = [call for s in body for call in calls_within(s) if may_write(call)]
+    stored = pointers.touched(filter(is_write, writes))
+    stored |= frozenset() if all(map(is_write, writes)) else {""}
     ahead: list[cst.BaseStatement] = []
     rest: list[cst.BaseStatement] = []
     for statement in body:
@@ -116,7 +114,7 @@ def _part_statements(
             and written.count(binding.target) == 1
             and binding.target not in kept
             and not names_within(binding.value) & changing
-            and not _is_written(statement, stored, function)
+            and not _is_written(statement, stored, pointers)
             and not (shares_tensors and stored and calls_within(statement, "tl.load"))
         )
         if fixed and binding is not None:
@@ -127,8 +125,9 @@ def _part_statements(
     return (ahead, rest) if rest else ([], list(body))
 
 
-def _is_written(statement: cst.BaseStatement, stored: set[str], function: JitFunction) -> bool:
-    bases = {
-        base_pointer(c.args[0].value, function.params) for c in calls_within(statement, "tl.load")
-    }
-    return bool(bases & stored) or bool(calls_within(statement, *_WRITES))
+def _is_written(statement: cst.BaseStatement, stored: frozenset[str], pointers: Pointers) -> bool:
+    """Tell whether a statement writes, or loads from what the loop may write."""
+    loads = calls_within(statement, "tl.load")
+    bases = [pointers.bases(argument_of(call, 0, "pointer")) for call in loads]
+    is_stored = any(base & stored or (stored and "" in base | stored) for base in bases)
+    return is_stored or any(map(may_write, calls_within(statement)))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    first_param,
     names_within,
     nodes_within,
     parse_expression,
@@ -107,7 +108,7 @@ def _parts_made(
         if isinstance(part, cst.Assign)
         for target in part.targets
     ]
-    own = _owner(init)
+    own = first_param(init)
     for statement in statements_of(init):
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         if not isinstance(small, cst.Assign) or len(small.targets) != 1:
@@ -118,14 +119,9 @@ def _parts_made(
             yield target.removeprefix(f"{own}."), constructor
 
 
-def _owner(method: cst.FunctionDef) -> str:
-    params = [*method.params.posonly_params, *method.params.params]
-    return params[0].name.value if params else ""
-
-
 def _is_plain(method: cst.FunctionDef) -> bool:
     """Tell whether a method does the same as a function of the module, its object passed."""
-    owner, names = _owner(method), names_within(method)
+    owner, names = first_param(method), names_within(method)
     if names & {"super", "__class__"} or any(_is_private(name) for name in names):
         return False
     targets = [
@@ -159,7 +155,7 @@ def _with_functions(
     for call in nodes_within(method.body):
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue
-        method_called = _method_called(call.func, _owner(method), owner, classes)
+        method_called = _method_called(call.func, first_param(method), owner, classes)
         if method_called is None or len(functions) > _MOST:
             continue
         of, target, object_code = method_called

@@ -36,6 +36,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     compact_code,
     expand_names,
     free_name,
+    is_return,
     launcher_definition,
     names_within,
     nodes_within,
@@ -51,6 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._values import single_values
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
 __all__ = ["NeedlessCopies"]
@@ -247,16 +249,11 @@ def _is_private(copy: _Copy) -> bool:
         return False
     skipped = {id(s) for s in (*copy.statements, copy.launch.statement)}
     rest = [s for s in body if id(s) not in skipped]
-    returned = [s for s in rest if _is_return(s)]
+    returned = [s for s in rest if is_return(s)]
     uses = sum(_uses(s, copy.name) for s in rest if s not in returned)
     if copy.value is None or _stores(copy):
         return not uses
     return not uses and not any(_uses(s, copy.name) for s in returned)
-
-
-def _is_return(statement: cst.BaseStatement) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Return)
 
 
 def _only_asks(statement: cst.BaseStatement) -> bool:
@@ -377,7 +374,7 @@ def _is_whole(copy: _Copy, record: KernelAnalysis | None, facts: Facts) -> bool:
 
 def _follows_shapes(copy: _Copy, store: cst.Call) -> bool:
     """Tell whether sizes of tensors, and no number that a caller gives, say what is stored."""
-    launch, values = copy.launch, _values(copy)
+    launch, values = copy.launch, single_values(copy.launch.function.body)
     loops = [n.iter for n in nodes_within(launch.function.node) if isinstance(n, cst.For)]
     mask = argument_of(store, 2, "mask")
     parts = [store.args[0].value, *([mask] if mask is not None else []), *loops]
@@ -404,7 +401,7 @@ def _keeps_extents(copy: _Copy, store: cst.Call, loops: Sequence[cst.BaseExpress
     Unlike ones are equal for some sizes, and may be for those that were recorded. Blocks and grids
     may be rounded up: these store no less.
     """
-    launch, values = copy.launch, _values(copy)
+    launch, values = copy.launch, single_values(copy.launch.function.body)
     params = {p.name.value for p in launch.launcher.params.params}
     pointer = expand_names(store.args[0].value, values.get)
     mask = argument_of(store, 2, "mask")
@@ -457,17 +454,9 @@ def _host_value(
 
 
 def _depends_on_data(copy: _Copy, node: cst.BaseExpression) -> bool:
-    values = _values(copy)
+    values = single_values(copy.launch.function.body)
     whole = expand_names(node, values.get)
     return bool(calls_within(whole, "tl.load")) or _changes(copy, whole)
-
-
-def _values(copy: _Copy) -> dict[str, cst.BaseExpression]:
-    """Return values of the function's names that are assigned once."""
-    body = copy.launch.function.body
-    names = assigned_names(*body)
-    bindings = [single_assignment(s) for s in walk_statements(body)]
-    return {b.target: b.value for b in bindings if b and names.count(b.target) == 1}
 
 
 def _changes(copy: _Copy, node: cst.BaseExpression) -> bool:
@@ -566,7 +555,7 @@ def _with_two_tensors(copy: _Copy) -> str:
     other = free_name(f"{copy.param}_source", taken)
     values = {
         name: value
-        for name, value in _values(copy).items()
+        for name, value in single_values(copy.launch.function.body).items()
         if copy.param in _roots(copy, cst.Name(name)) and not calls_within(value, "tl.load")
     }
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []

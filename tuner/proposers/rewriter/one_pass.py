@@ -22,9 +22,9 @@ from dataclasses import replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import WRITES
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,

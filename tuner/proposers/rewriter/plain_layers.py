@@ -13,6 +13,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
+    first_param,
     nodes_within,
     parse_expression,
     render_code,
@@ -70,7 +71,7 @@ def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
     methods = {s.name.value: s for s in statements_of(node) if isinstance(s, cst.FunctionDef)}
     layers = dict(_layers(node, methods["__init__"])) if "__init__" in methods else {}
     for name, method in methods.items():
-        owner = _owner(method)
+        owner = first_param(method)
         if name == "__init__" or not owner:
             continue
         for call in nodes_within(method.body):
@@ -86,7 +87,7 @@ def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
 
 def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, bool]]:
     """Yield attributes that are linear layers from ``__init__`` on, and whether they may add."""
-    owner = _owner(init)
+    owner = first_param(init)
     bound = [
         render_code(target.target)
         for part in nodes_within(node)
@@ -108,8 +109,3 @@ def _may_add(call: cst.Call) -> bool:
     words = {arg.keyword.value: render_code(arg.value) for arg in call.args if arg.keyword}
     plain = [render_code(arg.value) for arg in call.args if arg.keyword is None]
     return words.get("bias", plain[2] if len(plain) > 2 else "True") != "False"
-
-
-def _owner(method: cst.FunctionDef) -> str:
-    params = [*method.params.posonly_params, *method.params.params]
-    return params[0].name.value if params else ""

@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._lift import scalar_names
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -52,7 +53,6 @@ from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
 __all__ = ["PrivateSums"]
 
 _ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
-_WRITES = ("tl.store", _ADD, "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas", "tl.atomic_xchg")
 _TYPES = {"torch.float32": "tl.float32", "torch.int32": "tl.int32", "torch.float": "tl.float32"}
 _MOST_BINS = 4096
 _MOST_WEIGHTED_BINS = 256
@@ -165,7 +165,7 @@ def _parted(
             binding is not None
             and counts.count(binding.target) == 1
             and not names_within(statement) & moving
-            and not calls_within(statement, "tl.load", *_WRITES)
+            and not calls_within(statement, "tl.load", *WRITES)
         )
         if fixed:
             ahead.append(statement)

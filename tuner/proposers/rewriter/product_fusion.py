@@ -34,13 +34,13 @@ from solkit.tuner.proposers.rewriter._elementwise import (
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
+from solkit.tuner.proposers.rewriter._memory import Pointers, is_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
     argument_of,
-    assigned_names,
     called_name,
     calls_within,
     expression_statement,
@@ -60,6 +60,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._values import all_names, single_values
 
 __all__ = ["FuseProducts"]
 
@@ -232,7 +233,8 @@ def _with_epilogue(between: _Between) -> str:
         (s for s in product.function.body if expression_statement(s) is stores[0]), None
     )
     value = argument_of(stores[0], 1, "value")
-    tile = tile_of(stores[0], written, _single_values(product.function))
+    values = single_values(product.function.body, product.function.params)
+    tile = tile_of(stores[0], written, values)
     if statement is None or value is None or tile is None:
         return ""
     targets = {
@@ -300,20 +302,6 @@ def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpressio
     return value.func.value if converts and param in names_within(*value.args) else value
 
 
-def _single_values(function: JitFunction) -> dict[str, cst.BaseExpression]:
-    """Return values of the names that a function assigns once, in loops too.
-
-    A parameter that moves on has two values.
-    """
-    counts = [*assigned_names(*function.body), *function.params]
-    statements = walk_statements(function.body)
-    return {
-        a.target: a.value
-        for s in statements
-        if (a := single_assignment(s)) is not None and counts.count(a.target) == 1
-    }
-
-
 # ------------------------------------------------------------------------------- prologues
 
 
@@ -358,7 +346,7 @@ def _with_computed_loads(
         ]
         if not loads:
             continue
-        tile = tile_of(loads[0], read, _single_values(function))
+        tile = tile_of(loads[0], read, single_values(function.body, function.params))
         if len(loads) != 1 or tile is None or inlined is not None:
             return ""  # once: of a second load it would be computed again
         result = inlined_at_tile(elementwise, tile, product, "")
@@ -385,17 +373,7 @@ def _with_computed_loads(
 
 
 def _starts_from(call: cst.Call, param: str, function: JitFunction) -> bool:
-    return param in _all_names(call.args[0].value, _single_values(function))
-
-
-def _all_names(node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> set[str]:
-    pending, seen = set(names_within(node)), set()
-    while pending:
-        name = pending.pop()
-        seen.add(name)
-        if name in values:
-            pending |= names_within(values[name]) - seen
-    return seen
+    return param in all_names(call.args[0].value, single_values(function.body, function.params))
 
 
 def _without_unused_pointers(node: cst.FunctionDef, param: str) -> cst.FunctionDef:
@@ -418,15 +396,11 @@ def _without_unused_pointers(node: cst.FunctionDef, param: str) -> cst.FunctionD
         node = with_each(node, swaps)
 
 
-def _written_params(function: JitFunction) -> set[str]:
-    values = _single_values(function)
-    writes = calls_within(function.node, "tl.store", "tl.atomic_add")
-    return {
-        name
-        for call in writes
-        for name in _all_names(call.args[0].value, values) & set(function.params)
-        if [name] in sum_terms(call.args[0].value, values)
-    }
+def _written_params(function: JitFunction) -> frozenset[str]:
+    params = frozenset(function.params) - set(function.constants)
+    writes = filter(is_write, calls_within(function.node))
+    written = Pointers(function.body, params).touched(writes)
+    return params if "" in written else written
 
 
 def _without_moving_pointers(function: JitFunction) -> JitFunction:

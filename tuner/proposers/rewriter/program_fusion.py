@@ -33,6 +33,7 @@ from solkit.tuner.proposers.rewriter._kept_types import (
     kept_type,
     memory_type,
 )
+from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -68,7 +69,7 @@ from solkit.tuner.proposers.rewriter.fusion import (
 )
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
-__all__ = ["FusePrograms", "hides_access", "touches_memory", "values_read"]
+__all__ = ["FusePrograms", "values_read"]
 
 _SHAPES = ("shape", "dtype", "device", "ndim")
 _LOADS_AND_STORES = ("tl.load", "tl.store")
@@ -440,19 +441,6 @@ def _aliases(arguments: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 def _with_statements(node: cst.FunctionDef, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
     return node.with_changes(body=cst.IndentedBlock(list(body)))
-
-
-def touches_memory(call: cst.Call) -> bool:
-    """Tell whether a call loads, stores or is atomic."""
-    name = called_name(call)
-    return name in _LOADS_AND_STORES or name.startswith("tl.atomic_")
-
-
-def hides_access(call: cst.Call) -> bool:
-    """Tell whether a call is one of a tensor descriptor, or makes one."""
-    name = called_name(call)
-    is_method = name.endswith((".load", ".store", ".gather", ".scatter")) or ".atomic_" in name
-    return "descriptor" in name or (is_method and not touches_memory(call))
 
 
 def values_read(*parts: cst.CSTNode) -> set[str]:

@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
     with_params,
 )
+from solkit.tuner.proposers.rewriter._memory import is_write
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -97,17 +98,13 @@ def with_row_bins(text: KernelText, launch: Launch, programs: Parameter) -> str:
     returns = any(isinstance(node, cst.Return) for node in nodes_within(function.node))
     axes = launch.axes or ()
     indices = calls_within(function.node, _PROGRAM)
-    writes = [c for c in calls_within(function.node) if _is_write(c)]
+    writes = [c for c in calls_within(function.node) if is_write(c)]
     if returns or len(axes) != 1 or not indices or any(program_axis(c) != 0 for c in indices):
         return ""
     scatter = _scatter_in(launch, writes[0]) if len(writes) == 1 else None
     if scatter is None or set(assigned_names(*function.body)) & set(function.params):
         return ""
     return _written(text, launch, scatter, programs)
-
-
-def _is_write(call: cst.Call) -> bool:
-    return called_name(call) == "tl.store" or called_name(call).startswith("tl.atomic_")
 
 
 def _spread_terms(node: cst.BaseExpression, axes: str = "") -> list[tuple[tuple[str, ...], str]]:

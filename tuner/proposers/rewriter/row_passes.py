@@ -30,6 +30,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    RANGES,
     JitFunction,
     KernelText,
     Launch,
@@ -71,7 +72,6 @@ __all__ = ["RowPasses"]
 
 _MOST_TRIPS = 8
 _MOST_STATEMENTS = 160
-_RANGES = ("range", "tl.range", "tl.static_range")
 _EXTREMA = ("tl.max", "tl.min", "tl.argmax", "tl.argmin")
 _PLACES = {"tl.argmax": "tl.max", "tl.argmin": "tl.min"}
 
@@ -235,7 +235,7 @@ def _trips(statement: cst.CSTNode, sizes: Mapping[str, int], blocks: set[str]) -
     if not isinstance(statement, cst.For) or statement.orelse is not None:
         return None
     over, body = statement.iter, statements_of(statement)
-    if called_name(over) not in _RANGES or not isinstance(statement.target, cst.Name):
+    if called_name(over) not in RANGES or not isinstance(statement.target, cst.Name):
         return None
     name = statement.target.value
     leaves = (cst.Break, cst.Continue, cst.Return, cst.While)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import LOWEST, NEGATIVE_INFINITY, WRITES
+from solkit.tuner.proposers.rewriter._carried import LOWEST, NEGATIVE_INFINITY
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
@@ -74,12 +75,11 @@ from solkit.tuner.proposers.rewriter._row_softmax import (
     require,
     same_value,
     shape_of_tensor,
-    single_values,
     sizes_as_products,
     softmax_of_rows,
     unwrapped,
 )
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop, single_values
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 
 __all__ = ["FuseScores"]
@@ -205,16 +205,6 @@ def _without_sizes(statement: cst.BaseStatement) -> cst.BaseStatement:
 # ------------------------------------------------------------------------------- products
 
 
-def _all_names(node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> set[str]:
-    pending, seen = set(names_within(node)), set[str]()
-    while pending:
-        name = pending.pop()
-        if name not in seen:
-            seen.add(name)
-            pending |= names_within(values[name]) if name in values else set()
-    return seen
-
-
 def _loop_with(function: JitFunction, param: str) -> tuple[int, Loop, cst.Call]:
     """Return the loop, and its place, with the only load from a tensor.
 
@@ -227,7 +217,7 @@ def _loop_with(function: JitFunction, param: str) -> tuple[int, Loop, cst.Call]:
         for place, statement in enumerate(function.body)
         for inner in (statements_of(statement) or [statement])
         for call in calls_within(inner, "tl.load")
-        if param in _all_names(call.args[0].value, values)
+        if param in all_names(call.args[0].value, values)
     ]
     require(len(loads) == 1 and isinstance(loads[0][1], cst.SimpleStatementLine))
     loop = range_loop(function.body[loads[0][0]])
@@ -722,7 +712,7 @@ def _writes_own_tensors(launch: Launch, first: Launch) -> bool:
     written = {
         launch.arguments[name]
         for call in calls_within(function.node, *WRITES)
-        for name in _all_names(call.args[0].value, values) & set(launch.arguments)
+        for name in all_names(call.args[0].value, values) & set(launch.arguments)
         if not is_number(name, function) and name not in function.constants
     }
     read = {compact_code(value) for value in first.arguments.values()}

@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     assigned_names,
     free_name,
+    is_docstring,
     launcher_definition,
     names_within,
     nodes_within,
@@ -268,13 +269,8 @@ def _with_guard(
     body: Sequence[cst.BaseStatement], guard: cst.BaseStatement
 ) -> Iterator[cst.BaseStatement]:
     """Yield a launcher's statements with the guard first, behind a docstring."""
-    doc = body[:1] if body and _is_docstring(body[0]) else []
+    doc = body[:1] if body and is_docstring(body[0]) else []
     yield from (*doc, guard, *body[len(doc) :])
-
-
-def _is_docstring(statement: cst.BaseStatement) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
 
 
 def _call_of(text: KernelText, other: KernelText) -> str | None:

@@ -18,7 +18,6 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import (
     NEGATIVE_INFINITY,
-    WRITES,
     Carried,
     CarriedKind,
     carried_by,
@@ -35,6 +34,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,

@@ -7,7 +7,7 @@ import re
 import pytest
 from rewriting import HEADER, variants
 
-from solkit.tuner.proposers.rewriter._parse import undefined_names
+from solkit.tuner.proposers.rewriter._proposer import undefined_names
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.joined_launches import JoinLaunches
 from solkit.tuner.proposers.rewriter.program_order import Grouped
@@ -167,7 +167,7 @@ def test_tensors_strides_and_numbers_are_those_of_their_launch(is_right, shape):
         ("tl.arange(0, BLOCK)\n", "tl.program_id(1) + tl.arange(0, BLOCK)\n"),
         ("y + row * n + c, v", "tl.cast(y, tl.pointer_type(tl.float32)) + row * n + c, v"),
         ("y + row * n + c, v", "tl.where(scale > 2, x, y) + row * n + c, v"),
-        ("row * n + c, v * scale + shift", "row * n + c + n, v"),  # two that may be the pointer
+        ("row * n + c, v * scale + shift", "row * n + c + shift, v"),  # two that may be the pointer
         ("@triton.jit", '@triton.jit(do_not_specialize=["n"])'),
     ],
 )

@@ -12,7 +12,7 @@ from rewriting import HEADER, brief
 from solkit.core import Checked, Tried
 from solkit.errors import UnsupportedError
 from solkit.tuner.proposers.rewriter import Rewriter
-from solkit.tuner.proposers.rewriter._parse import undefined_names
+from solkit.tuner.proposers.rewriter._proposer import undefined_names
 
 MOST = 12  # of some hundred pairs: each is a tree that is parsed, changed and written
 

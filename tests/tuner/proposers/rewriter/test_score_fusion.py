@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import HEADER, variants
 
-from solkit.tuner.proposers.rewriter._parse import undefined_names
+from solkit.tuner.proposers.rewriter._proposer import undefined_names
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 
 SHAPE = {"B": 2, "S": 40}

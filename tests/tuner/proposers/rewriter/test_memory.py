@@ -1,0 +1,92 @@
+"""Loads are not taken for earlier ones, nor moved, across what may write the same memory."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import HEADER, variants
+
+from solkit.tuner.proposers.rewriter._memory import Pointers
+from solkit.tuner.proposers.rewriter._parse import calls_within, parse_kernel
+from solkit.tuner.proposers.rewriter._values import without_repeats
+from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
+
+FILE = """
+@triton.jit
+def some(x, y, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    {body}
+
+
+def kernel(a, b):
+    some[(1,)](a, b, 3, BLOCK=16)
+    return b
+"""
+WRITES = {
+    "through another name": "tl.store(q, 1.0)",
+    "as an atomic with a result": "old = tl.atomic_add(x + i, 1.0)",
+    "as an exchange": "tl.atomic_xchg(x + i, 1.0)",
+    "as bits": "tl.atomic_or(x + i, 1)",
+    "in a sum the other way round": "tl.store(i + x, 1.0)",
+    "in a function of the file": "some_helper(x, i)",
+    "through a choice": "tl.store(tl.where(i < n, x + i, y + i), 1.0)",
+}
+
+
+def function_with(body: str):
+    text = parse_kernel(HEADER + FILE.format(body=body))
+    assert text is not None
+    return text.functions["some"]
+
+
+def loads_remaining(between: str) -> int:
+    body = f"p = x + i; q = x + i + n; a = tl.load(p)\n    {between}\n    b = tl.load(p)"
+    body = "\n    ".join(part.strip() for part in body.replace("\n", ";").split(";"))
+    function = function_with(body)
+    rewritten = without_repeats(function.body, {}, function.params)
+    return sum(len(calls_within(statement, "tl.load")) for statement in rewritten)
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_what_is_written_is_loaded_again(write):
+    assert loads_remaining(write) == 2
+
+
+@pytest.mark.parametrize("between", ["tl.store(y + i, 1.0)", "c = tl.exp(a)", "n = min(n, 2)"])
+def test_what_is_not_written_is_loaded_once(between):
+    assert loads_remaining(between) == 1
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_load_stays_in_a_loop_that_may_write_it(write):
+    lines = ["q = x + i + n", "p = x + i", "for k in range(n):", "    a = tl.load(p)"]
+    body = "\n    ".join([*lines, f"    {write}", "    tl.store(y + k * BLOCK + i, a)"])
+    assert not any("tl.load" in text.split("for k")[0] for text in hoisted(body))
+
+
+def test_a_load_leaves_a_loop_that_writes_another_tensor():
+    lines = ["p = x + i", "for k in range(n):", "    a = tl.load(p)"]
+    (text,) = hoisted("\n    ".join([*lines, "    tl.store(y + k * BLOCK + i, a)"]))
+    assert "tl.load" in text.split("for k")[0]
+
+
+def hoisted(body: str) -> list[str]:
+    return variants(Hoist(), FILE.format(body=body))
+
+
+@pytest.mark.parametrize(
+    ("pointer", "bases"),
+    [
+        ("x + i * n", {"x"}),
+        ("tl.multiple_of(x + i, 16)", {"x"}),
+        ("(x if n > 1 else y) + i", {"x", "y"}),
+        ("p", {"x", "y"}),  # it is assigned twice
+        ("tl.load(x + i).to(tl.pointer_type(tl.float32))", {""}),
+        ("q", {""}),  # one of two that a call gives
+    ],
+)
+def test_parameters_that_a_pointer_may_start_from(pointer, bases):
+    body = "p = x + i\n    p = y + i\n    q, r = halves(x)\n    m = n * 2"
+    function = function_with(f"{body}\n    a = tl.load({pointer})")
+    (call, *_) = calls_within(function.node, "tl.load")
+    actual = Pointers(function.body, function.params).bases(call.args[0].value)
+    assert actual == bases
