@@ -2,13 +2,14 @@
 
 It meets the parameters in use at each held-out shape. It must be correct at all of them, and not
 slower at those for which it would be taken: a kernel with winners for several shapes takes the one
-of the nearest shape. So one for small sizes need not be fast at large ones.
+of the nearest shape. So one for small sizes need not be fast at large ones. Where it asks the GPU
+for what is in use asks for, nothing is compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from solkit.core import Configuration, Difference, Final, HeldOut, Value
@@ -16,8 +17,10 @@ from solkit.tuner.head_to_head import Judge, JudgeAll, Pair
 from solkit.tuner.transfer_prior import shape_distance
 
 __all__ = [
+    "SAME",
     "SLACK",
     "Winner",
+    "held_where_same",
     "nearest_shape",
     "pass_gate",
     "pass_gates",
@@ -45,6 +48,8 @@ kernels with themselves three called one slower or faster, by 0.9 to 1.4 % (docs
 Of three sets two must say so; a winner that is slower is so in each of them."""
 _CLEAR = 1.5
 """Ratio from which on one set decides."""
+SAME = "Its launches there are the original's: there is nothing to time."
+"""Reason of a shape at which nothing is compared."""
 _NEW_PROCESSES = "guarded"
 """`Final.how` of comparisons that each start processes of their own."""
 
@@ -111,12 +116,25 @@ def pass_gate(
     return pass_gates([winner], lambda pairs: [judge(*pair) for pair in pairs])[0]
 
 
-def pass_gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...]]:
+def held_where_same(shape: _Shape) -> HeldOut:
+    """Return the result of a winner that asks the GPU for what the original asks for.
+
+    What two processes differ by says nothing of it, nor what their autotuners choose.
+    """
+    return HeldOut(shape, True, Difference.NOT_SHOWN, None, SAME)
+
+
+def pass_gates(
+    winners: Sequence[Winner],
+    judge: JudgeAll,
+    are_same: Callable[[Configuration, Configuration], bool] = lambda *_: False,
+) -> list[tuple[HeldOut, ...]]:
     """Return `pass_gate` of several winners, which are compared together.
 
     Args:
         winners: each at its held-out shapes.
         judge: compares pairs.
+        are_same: whether both of a pair ask the GPU for the same, so that neither is timed.
 
     Raises:
         SolkitError: the bench failed.
@@ -127,8 +145,13 @@ def pass_gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut
         for shape, _ in winner.held_out
     ]
     is_strict = [strict for winner in winners for _, strict in winner.held_out]
-    results = iter(zip(pairs, is_strict, _judge_in_sets(pairs, is_strict, judge), strict=True))
-    return [tuple(_held_out_result(*next(results)) for _ in winner.held_out) for winner in winners]
+    timed = [n for n, pair in enumerate(pairs) if not are_same(*pair)]
+    sets = _judge_in_sets([pairs[n] for n in timed], [is_strict[n] for n in timed], judge)
+    results = [held_where_same(base.shape) for base, _ in pairs]
+    for n, outcomes in zip(timed, sets, strict=True):
+        results[n] = _held_out_result(pairs[n], is_strict[n], outcomes)
+    in_order = iter(results)
+    return [tuple(next(in_order) for _ in winner.held_out) for winner in winners]
 
 
 def _judge_in_sets(

@@ -61,6 +61,8 @@ from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.batch_work import Work, survey_manifest
 from solkit.pipeline.environment import environment
 from solkit.pipeline.history import keep_in_database
+from solkit.pipeline.launch_keys import are_same_launches
+from solkit.pipeline.studying import analyser_for
 from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
 from solkit.spans import span
@@ -68,6 +70,7 @@ from solkit.spans import span
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from solkit.analysis.analyser import Analyser
     from solkit.core.recordings import RecordedLaunch
     from solkit.core.tuned import TunedFolder
     from solkit.datasets.launch_recordings import RecordedKernel
@@ -98,6 +101,8 @@ _LEAST, _NEXT_SHARE = 8, 0.1
 """Where shares count: configurations that are measured at least, and the part of the least share
 that the next one must be expected to save. Replayed on Inductor's kernels of the shipped H200 set,
 ten at a time, this compiles 39 instead of 106 seconds for a gain of 1.385 instead of 1.394."""
+_SEEN_S = 5.0
+"""Seconds to wait, while the GPU is held, for what a winner launches: timing it takes no longer."""
 _MEASURED_PER_S = 15
 """Configurations of small kernels a GPU second: on an H200 a Liger step's were 27, finals aside."""
 
@@ -342,6 +347,8 @@ class _Batch:
                 log = TuneLog(self.how.log, {**about, "gpu_s": self.budget_s}, self.how.resume)
                 stack.enter_context(log)
             course = _Course(self, works, log, keeps)
+            if not keeps:
+                course.analyser = stack.enter_context(analyser_for(gpu, MeasureSettings()))
             course.resume()
             try:
                 with self._open_bench(bench, log) as on, span("search"):
@@ -460,6 +467,7 @@ class _Course:
     works: Sequence[Work]
     log: TuneLog | None
     keeps: bool  # whether the log is written here, not by the bench
+    analyser: Analyser | None = None  # sees what launches winners share with what is in use
     spent_s: float = 0.0
     decided: dict[int, Final] = field(default_factory=dict)  # of the resumed run
     finals: dict[int, Final] = field(default_factory=dict)
@@ -679,6 +687,7 @@ class _Course:
 
         judge = partial(self._judge_pairs, bench)
         self.batch.show(self._batch_status("final", self._name_tasks(places)))
+        self._look_at_launches(places)
         results = judge_bests([self.tasks[n] for n in places], judge)
         finals_by_place = {
             place: final for place, final in zip(places, results, strict=True) if final is not None
@@ -699,11 +708,28 @@ class _Course:
             Winner(base, replace(base, params=finals_by_place[n].params), self.works[n].held_out)
             for n, base in zip(won, bases, strict=True)
         ]
-        self.held.update(zip(won, pass_gates(winners, judge), strict=True))
+        self.held.update(zip(won, pass_gates(winners, judge, self._are_same), strict=True))
         for place in won:
             self.finals[place] = finals_by_place[place]
             self._write_decision(place)
         return list(finals_by_place)
+
+    def _look_at_launches(self, places: Sequence[int]) -> None:
+        """Begin to see, while finals are timed, what likely winners launch at held-out shapes.
+
+        The analyser keeps that.
+        """
+        for task, work in ((self.tasks[place], self.works[place]) for place in places):
+            if self.analyser is None or not _beats_default(task) or task.choice is None:
+                continue
+            for one in (task.default, task.choice.configuration):
+                for shape, _ in work.held_out:
+                    self.analyser.launch_identity(replace(one, shape=shape))
+
+    def _are_same(self, base: Configuration, winner: Configuration) -> bool:
+        """Tell whether a winner makes the launches in use, as far as that is soon seen."""
+        seen = self.analyser
+        return seen is not None and are_same_launches(seen, base, winner, _SEEN_S)
 
     def _name_tasks(self, places: Sequence[int]) -> str:
         """Return the name of some tasks, for people."""

@@ -99,7 +99,6 @@ _MOST_GATES = 3
 """Times that a winner is judged at the gate, each with more left to the original."""
 _TIMED = (Difference.SLOWER, Difference.NOT_SHOWN, Difference.FASTER)
 """What a comparison shows where both are right and the conditions were."""
-_SAME = "Its launches there are the original's: there is nothing to time."
 _MOST_SMALLER = 3
 """Sizes of a held-out shape that are tried where the GPU's memory is too small for it."""
 _SMALLER_SHARE = 1 / 8
@@ -611,11 +610,10 @@ class _Run:
     ) -> HeldOut | None:
         """Compare the two at a held-out shape, or at the next smaller one that fits the GPU.
 
-        Nothing is timed where the winner's file makes the original's launches: what two processes
-        differ by says nothing of it, nor what their autotuners choose. ``None`` where nothing can
-        be compared: it does not fit, or a recording lacks it.
+        Nothing is timed where the winner's file makes the original's launches. ``None`` where
+        nothing can be compared: it does not fit, or a recording lacks it.
         """
-        from solkit.tuner.holdout import pass_gate, smaller_shapes
+        from solkit.tuner.holdout import held_where_same, pass_gate, smaller_shapes
 
         tries = 0
         for at in (shape, *smaller_shapes(shape)):
@@ -625,7 +623,7 @@ class _Run:
             if not self.world.holds(*pair):
                 return None
             if self.world.are_same(*pair):
-                return HeldOut(at, True, Difference.NOT_SHOWN, None, _SAME)
+                return held_where_same(at)
             if not self.world.may_fit(at, 1.0 if at is shape else _SMALLER_SHARE):
                 continue
             tries += 1
@@ -681,9 +679,11 @@ class _Run:
 
 def _where_it_held(held: Sequence[HeldOut]) -> str:
     """Return at how many shapes a winner holds, and at how many of them the original runs."""
+    from solkit.tuner.holdout import SAME
+
     if not held:
         return "no other shape is held out"
-    same = sum(check.why == _SAME for check in held)
+    same = sum(check.why == SAME for check in held)
     own = f", the original's launches at {same} of them" if same else ""
     return f"and at {len(held)} shapes it never saw{own}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -29,21 +30,21 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import InputError, NotRecordedError, SolkitError
+from solkit.errors import InputError, NotRecordedError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.evolve_log import EvolveLog
 from solkit.pipeline.evolve_original import Original, recorded_rows
-from solkit.pipeline.launch_keys import key_of_launches
+from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
-    from solkit.surrogate.plan import Forecast
+    from solkit.surrogate.plan import Forecast, Ranked
     from solkit.tuner.evolution.acquisition import Point
     from solkit.tuner.evolution.evolution_search import Ranking, Study, VariantOutcome
 
@@ -223,19 +224,11 @@ class KernelEvaluator:
         return key_of_launches(launches, text, configuration.params)
 
     def are_same(self, one: Configuration, other: Configuration) -> bool:
-        """Tell whether two candidates are seen to ask the GPU for the same, whatever it chooses.
+        """Tell whether two candidates are seen to ask the GPU for the same.
 
-        False where not all of their launches is seen: see `solkit.analysis.launch_identity`.
+        Of a replay nothing is seen: it looks up what was compared.
         """
-        if not self.overlaps:  # a replay looks up what was compared
-            return False
-        analyser = self.prepared.analyser
-        begun = [analyser.launch_identity(configuration) for configuration in (one, other)]
-        try:
-            first, second = (future.result() for future in begun)
-        except SolkitError:  # comparing them says what is wrong
-            return False
-        return bool(first) and first == second
+        return self.overlaps and are_same_launches(self.prepared.analyser, one, other)
 
     def _study(
         self,
@@ -349,8 +342,8 @@ class KernelEvaluator:
             )
             for ranked in plan.ranked
         ]
-        refused |= _unusable_variants(candidates)
-        return Ranking(_foremost_points(candidates), refused)
+        reasons = {id_by_path[path]: why for path, why in _unusable_files(plan.ranked).items()}
+        return Ranking(_foremost_points(candidates), {**refused, **reasons})
 
     @property
     def _rank_depth(self) -> Depth:
@@ -676,11 +669,15 @@ def _suspicions(variant: Variant) -> Sequence[Any]:
         raise InputError(f"it is no Python: line {error.lineno}: {error.msg}") from None
 
 
-def _unusable_variants(points: Sequence[Point]) -> dict[str, str]:
-    """Return the variants without a candidate that can run, with the reason."""
-    able = {point.variant for point in points if point.p_fail < 1}
+def _unusable_files(ranked: Sequence[Ranked]) -> dict[str, str]:
+    """Return the files without a candidate that can run, with what most of theirs fail by."""
+    able = {one.configuration.path for one in ranked if one.forecast.p_fail < 1}
+    reasons: dict[str, Counter[str]] = {}
+    for one in ranked:
+        if one.configuration.path not in able:
+            reasons.setdefault(one.configuration.path, Counter())[one.reason] += 1
     why = "no choice of its parameters can run on this GPU"
-    return {point.variant: why for point in points if point.variant not in able}
+    return {path: f"{why}. {counts.most_common(1)[0][0]}" for path, counts in reasons.items()}
 
 
 def _foremost_points(points: Sequence[Point]) -> list[Point]:

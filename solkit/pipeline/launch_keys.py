@@ -1,16 +1,35 @@
-"""Keys of candidates' launches: candidates of one key take the same time."""
+"""Which candidates launch the same, and so take the same time."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as NotYetError
 
-from solkit.core import Launch, Value, canonical
+from solkit.analysis.analyser import Analyser
+from solkit.core import Configuration, Launch, Value, canonical
 from solkit.core.parsing import syntax_tree
+from solkit.errors import SolkitError
 
-__all__ = ["key_of_launches"]
+__all__ = ["are_same_launches", "key_of_launches"]
 
 _RECORDED = ("num_warps", "num_stages", "num_ctas")
+
+
+def are_same_launches(
+    analyser: Analyser, one: Configuration, other: Configuration, limit_s: float | None = None
+) -> bool:
+    """Tell whether two candidates are seen to ask the GPU for the same, whatever it chooses.
+
+    False where not all of their launches is seen (see `solkit.analysis.launch_identity`), where
+    one cannot run, and beyond `limit_s` seconds for each.
+    """
+    begun = [analyser.launch_identity(configuration) for configuration in (one, other)]
+    try:
+        first, second = (future.result(limit_s) for future in begun)
+    except (SolkitError, NotYetError):  # comparing them says what is wrong
+        return False
+    return bool(first) and first == second
 
 
 def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str, Value]) -> str:

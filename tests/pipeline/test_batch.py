@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections import Counter
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -113,6 +115,28 @@ def test_a_winner_that_is_slower_at_a_held_out_shape_is_taken_back():
     (held,) = first.held_out
     assert (held.passed, held.difference) == (False, Difference.SLOWER)
     assert 'Taken back at held-out {"M":4096}' in first.tuned.notes[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alike", "verdict"), [(True, STEEP), (False, FLAT)])
+def test_a_winner_is_not_timed_where_it_launches_what_is_in_use(monkeypatch, alike, verdict):
+    """At the held-out shape its recorded times are slower."""
+
+    def identity(configuration):
+        seen = Future()
+        seen.set_result("launches" if alike else canonical(configuration.params))
+        return seen
+
+    form = importlib.import_module("solkit.pipeline.batch")
+    seeing = functools.partial(form._Course, analyser=SimpleNamespace(launch_identity=identity))
+    monkeypatch.setattr(form, "_Course", seeing)
+    tuned_batch = run(
+        recorded.manifest(held_out=[{"M": 4096}], held_out_rule="all"),
+        times={(recorded.STEEP, 4096): lambda params: 4.0 - spaces.true_ms(params)},
+    )
+    first = tuned_batch.items[0]
+    assert first.tuned.verdict is verdict
+    assert [held.ratio is None for held in first.held_out] == [alike]
 
 
 @pytest.mark.slow

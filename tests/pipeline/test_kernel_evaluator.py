@@ -15,6 +15,8 @@ import pytest
 from solkit.core import (
     AnalysisStatus,
     Checked,
+    Configuration,
+    Depth,
     EvolveSettings,
     MeasureSettings,
     Problem,
@@ -31,6 +33,7 @@ from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.roofline.devices import find
+from solkit.surrogate.plan import Action, Forecast, Ranked
 from solkit.tuner.evolution import Point
 from solkit.tuner.interpreter_check import Checkers
 
@@ -370,6 +373,21 @@ def test_a_candidate_that_needs_too_much_shared_memory_takes_no_gpu_time():
     assert not study.is_telling  # smaller tiles may fit
     assert outcome.verdict is Verdict.DOES_NOT_COMPILE
     assert outcome.why == study.refused
+
+
+def test_a_variant_that_cannot_run_is_refused_for_what_most_of_its_candidates_fail_by():
+    def ranked(path, p_fail, reason):
+        configuration = Configuration(path, "kernel", FIRST, {"B": reason})
+        forecast = Forecast(None, None, None, p_fail, True)
+        return Ranked(configuration, Depth.LOWERED, forecast, Action.SKIP, reason)
+
+    shared, spelled = "It cannot run: 300 KiB of shared memory", "It cannot run: no tl.exq"
+    reasons = [shared, spelled, shared]
+    unusable = [ranked("large.py", 1.0, reason) for reason in reasons]
+    usable = [ranked("some.py", p_fail, shared) for p_fail in (1.0, 0.9)]
+    refused = kernel_evaluator._unusable_files([*unusable, *usable])
+    assert list(refused) == ["large.py"]
+    assert refused["large.py"].endswith(f"can run on this GPU. {shared}")
 
 
 @pytest.mark.slow

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from types import SimpleNamespace
+
 import pytest
 
-from solkit.core import Launch
-from solkit.pipeline.launch_keys import key_of_launches
+from solkit.core import Configuration, Launch
+from solkit.errors import InputError
+from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
 
 
 def key(count=1, name="aten.mm", line="k.py:3", **fields):
@@ -25,3 +29,25 @@ def test_what_differs_in_library_launches_differs_in_their_key(other):
 def test_a_launch_whose_code_is_unknown_has_no_key():
     launch = Launch("k", (1, 1, 1), 4, 3)
     assert key_of_launches([launch], "", {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "alike"),
+    [
+        (("a", "a"), True),
+        (("a", "b"), False),
+        (("", ""), False),  # not all is seen
+        (("a", InputError("it raises")), False),
+        (("a", None), False),  # not seen in time
+    ],
+)
+def test_candidates_are_the_same_where_all_is_seen_of_both_in_time(seen, alike):
+    both = [Configuration(f"{n}.py", "kernel", {"M": 7}) for n in range(2)]
+    futures = {one.path: Future() for one in both}
+    for future, outcome in zip(futures.values(), seen, strict=True):
+        if isinstance(outcome, str):
+            future.set_result(outcome)
+        elif outcome is not None:
+            future.set_exception(outcome)
+    analyser = SimpleNamespace(launch_identity=lambda one: futures[one.path])
+    assert are_same_launches(analyser, *both, 0.01) is alike

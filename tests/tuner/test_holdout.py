@@ -131,3 +131,21 @@ def test_several_winners_are_compared_at_once():
         [],
         [(8, True)],
     ]
+
+
+def test_nothing_is_compared_where_a_winner_launches_what_is_in_use():
+    requests = []
+
+    def judge(pairs):
+        requests.extend(base.shape["M"] for base, _ in pairs)
+        slow = Ratio(2.0, 1.9, 2.1, 0.001, 9)
+        return [Final(rival.params, Difference.SLOWER, slow, "") for _, rival in pairs]
+
+    winner = Winner(BASE, RIVAL, [({"M": 7}, True), ({"M": 9}, True), ({"M": 8}, True)])
+    (held,) = pass_gates([winner], judge, lambda base, rival: base.shape == rival.shape == {"M": 9})
+    assert requests == [7, 8]
+    assert [(e.shape["M"], e.passed, e.ratio is None) for e in held] == [
+        (7, False, False),
+        (9, True, True),
+        (8, False, False),
+    ]
