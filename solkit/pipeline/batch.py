@@ -61,7 +61,7 @@ from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.batch_work import Work, survey_manifest
 from solkit.pipeline.environment import environment
 from solkit.pipeline.history import keep_in_database
-from solkit.pipeline.launch_keys import are_same_launches
+from solkit.pipeline.launch_keys import are_same_launches, look_at_launches
 from solkit.pipeline.studying import analyser_for
 from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
@@ -715,16 +715,11 @@ class _Course:
         return list(finals_by_place)
 
     def _look_at_launches(self, places: Sequence[int]) -> None:
-        """Begin to see, while finals are timed, what likely winners launch at held-out shapes.
-
-        The analyser keeps that.
-        """
+        """Begin to see, while finals are timed, what likely winners launch at held-out shapes."""
         for task, work in ((self.tasks[place], self.works[place]) for place in places):
-            if self.analyser is None or not _beats_default(task) or task.choice is None:
-                continue
-            for one in (task.default, task.choice.configuration):
-                for shape, _ in work.held_out:
-                    self.analyser.launch_identity(replace(one, shape=shape))
+            if self.analyser is not None and _beats_default(task) and task.choice is not None:
+                both = task.default, task.choice.configuration
+                look_at_launches(self.analyser, both, [shape for shape, _ in work.held_out])
 
     def _are_same(self, base: Configuration, winner: Configuration) -> bool:
         """Tell whether a winner makes the launches in use, as far as that is soon seen."""

@@ -185,6 +185,8 @@ def evolve(
         if isinstance(bench, RecordedBench):
             original = original.recorded(bench, how)
         world = KernelEvaluator(prepared, to, original, how, loading.result())
+        if not isinstance(bench, RecordedBench):
+            world.compile_original()
         world.checks = supplied.check or _make_check(checkers, world)
         stack.callback(world.close)
         world.advise = supplied.advise
@@ -586,8 +588,9 @@ class _Run:
         base: Configuration,
         rival: Configuration,
     ) -> Gate:
-        last = judge(base, rival)
         others = self.original.others(self.how)
+        self.world.look_at_launches([base, rival], others)
+        last = judge(base, rival)
         if last.difference is not Difference.FASTER:
             why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
             return Gate(False, last, (), not others, why)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from solkit.analysis.analyser import Analysed
 from solkit.analysis.pool import usable_cores
 from solkit.core import (
     AnalysisStatus,
@@ -37,7 +38,7 @@ from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.evolve_log import EvolveLog
 from solkit.pipeline.evolve_original import Original, recorded_rows
-from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
+from solkit.pipeline.launch_keys import are_same_launches, key_of_launches, look_at_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.spans import span
@@ -126,6 +127,7 @@ class KernelEvaluator:
         default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
     )
 
+    _compiling: dict[tuple[str, str], list[Future[Analysed]]] = field(default_factory=dict)
     _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
@@ -230,6 +232,22 @@ class KernelEvaluator:
         """
         return self.overlaps and are_same_launches(self.prepared.analyser, one, other)
 
+    def look_at_launches(
+        self, candidates: Sequence[Configuration], shapes: Sequence[Mapping[str, Value]]
+    ) -> None:
+        """Begin to see what candidates launch at shapes, for `are_same`."""
+        if self.overlaps:
+            look_at_launches(self.prepared.analyser, candidates, shapes)
+
+    def compile_original(self) -> None:
+        """Begin to compile the original for held-out shapes: the GPU waits until all is compiled.
+
+        Its own shape is analysed meanwhile.
+        """
+        own = self.original.configuration
+        if self.overlaps:
+            self._compiling[own.path, canonical(own.params)] = self._begin_held_out(own)
+
     def _study(
         self,
         configuration: Configuration,
@@ -263,9 +281,8 @@ class KernelEvaluator:
         After the search's own shape: tasks of one file that run out of time together are all done
         again, one by one. `begun` gets what is under way, so that giving up the study ends it.
         """
-        held_out = self.original.file.problem.held_out_shapes
-        at = [replace(configuration, shape=shape) for shape in held_out]
-        futures = [self.prepared.analyser.submit(one) for one in at]
+        ahead = self._compiling.pop((configuration.path, canonical(configuration.params)), None)
+        futures = self._begin_held_out(configuration) if ahead is None else ahead
         if begun is not None:
             for future in futures:
                 begun.add(future)
@@ -273,6 +290,11 @@ class KernelEvaluator:
         for future in futures:
             future.cancel()
         return not late and not any(future.cancelled() for future in futures)
+
+    def _begin_held_out(self, configuration: Configuration) -> list[Future[Analysed]]:
+        held_out = self.original.file.problem.held_out_shapes
+        at = [replace(configuration, shape=shape) for shape in held_out]
+        return [self.prepared.analyser.submit(one) for one in at]
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotYetError
+from dataclasses import replace
+from itertools import product
 
 from solkit.analysis.analyser import Analyser
 from solkit.core import Configuration, Launch, Value, canonical
 from solkit.core.parsing import syntax_tree
 from solkit.errors import SolkitError
 
-__all__ = ["are_same_launches", "key_of_launches"]
+__all__ = ["are_same_launches", "key_of_launches", "look_at_launches"]
 
 _RECORDED = ("num_warps", "num_stages", "num_ctas")
 
@@ -30,6 +32,16 @@ def are_same_launches(
     except (SolkitError, NotYetError):  # comparing them says what is wrong
         return False
     return bool(first) and first == second
+
+
+def look_at_launches(
+    analyser: Analyser,
+    configurations: Iterable[Configuration],
+    shapes: Iterable[Mapping[str, Value]],
+) -> None:
+    """Begin to see what candidates launch at shapes: the analyser keeps it."""
+    for configuration, shape in product(configurations, shapes):
+        analyser.launch_identity(replace(configuration, shape=shape))
 
 
 def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str, Value]) -> str:

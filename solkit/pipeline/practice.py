@@ -60,10 +60,12 @@ class Practice:
         every = original.practice(self.world.how)
         return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
 
-    def prepare(self) -> None:
-        """Study the original at the shapes, so that the practice need not wait for that."""
+    def prepare(self, bred: Bred) -> None:
+        """Study a variant at the shapes, so that the practice need not wait for that."""
         with contextlib.suppress(SolkitError):  # the practice meets it again, and says so
-            self._accepted_shapes()
+            for shape in self._accepted_shapes():
+                if not self.world.is_closed:
+                    self.world.prospect_of(self._point_at(bred, shape).configuration)
 
     def _accepted_shapes(self) -> list[Mapping[str, Value]]:
         """Return the shapes that the original can run, as many as finalists practise at."""
@@ -232,6 +234,10 @@ class Practice:
         configuration = self.world.original.configuration
         if not self.world.holds(replace(configuration, path=self.world.path(joined))):
             return None
+        return self._add_unmeasured(breeding, own, joined)
+
+    def _add_unmeasured(self, breeding: EvolutionSearch, own: Bred, joined: Variant) -> Bred:
+        """Add a joined file, which takes as long as the variant whose launches it makes."""
         breeding.archive.add(joined)
         self.notes.append(joined.intent)
         return breeding.archive.note(
@@ -285,10 +291,15 @@ class Practice:
         return tensor_sizes(source, result.analysis.own, result.work.needs)
 
     def _take_over(self, breeding: EvolutionSearch, best: Bred, joined: Variant) -> Bred:
-        """Return a file in the winner's place if it is right and as fast."""
+        """Return a file in the winner's place if it is right and as fast.
+
+        Nothing is measured if it is seen to launch what the winner does: the gate judges it whole.
+        """
         configuration = self._configuration_of(joined, best.params)
         if best.time_ms is None or not self.world.holds(configuration):
             return best
+        if self.world.are_same(self._configuration_of(best.variant, best.params), configuration):
+            return self._add_unmeasured(breeding, best, joined)
         outcome = self._time_at_shape(Bred(joined, params=best.params), configuration.shape)
         if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
             why = outcome.why or "it is slower than without"

@@ -67,6 +67,7 @@ def gate(*held_out, free=10**18, bytes_per_element=4):
     world = KernelEvaluator(prepared, GPU, original, EvolveSettings(), None)
     world.close()
     world.are_same = lambda *_: False
+    world.look_at_launches = lambda *_: None
     run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
     base = original.configuration
     return run._judge_at_gate(judge, base, replace(base, params={"B": 2})), run.notes, timed
@@ -193,6 +194,7 @@ def searched_gate(slow_from, *held_out, wrong_at=0, wrong=("2,",)):
     )
     world.close()
     world.path, world.are_same = path, lambda *_: False
+    world.look_at_launches = lambda *_: None
     archive = Archive(original.variant)
     archive.add(Variant("second", COPY.replace("8,", "2,"), "first", "retile"))
     archive.note("second", verdict=Verdict.CORRECT, time_ms=1.0, gap=2.0)

@@ -14,6 +14,7 @@ import pytest
 
 from solkit.core import (
     AnalysisStatus,
+    Bred,
     Checked,
     Configuration,
     Depth,
@@ -245,6 +246,30 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
     evaluator.close()
 
 
+def test_the_original_is_compiled_for_held_out_shapes_once_while_its_own_is_analysed():
+    submitted = []
+
+    def submit(configuration):
+        submitted.append((configuration.path, configuration.shape))
+        done = Future()
+        done.set_result(None)
+        return done
+
+    base = original([FIRST], held_out=[THIRD, SECOND])
+    prepared = SimpleNamespace(
+        analysed=lambda one, *_: (one, WELL), analyser=SimpleNamespace(submit=submit)
+    )
+    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
+    evaluator.compile_original()
+    own = [("k.py", THIRD), ("k.py", SECOND)]
+    assert submitted == own  # before anything is studied
+    variant = replace(base.configuration, path="variant.py")
+    for configuration in (variant, base.configuration):
+        evaluator._study(configuration)
+    assert submitted == [*own, ("variant.py", THIRD), ("variant.py", SECOND)]
+    evaluator.close()
+
+
 def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatch):
     monkeypatch.setattr("solkit.pipeline.kernel_evaluator._STUDY_S", 0.01)
     base, never = original([FIRST], held_out=[THIRD]), Future()
@@ -342,7 +367,7 @@ def test_practice_is_prepared_no_further_once_the_gate_may_begin(closes, count):
         return True
 
     evaluator.accepts_shape = accepts_shape
-    Practice(evaluator, 20.0).prepare()
+    Practice(evaluator, 20.0).prepare(Bred(evaluator.original.variant))
     assert len(looked_at) == count
 
 

@@ -51,6 +51,8 @@ BEFORE, AFTER = FILE, FILE.replace("16", "4096")
 class World:
     """Knows the tensors at each shape; measures what it was told."""
 
+    is_same = False  # what a joined file launches, as what the winner does
+
     def __init__(self, outcome, held_out=({"M": 3},)):
         problem = Problem("p", "k.py", "native", "reference", {}, ({"M": 1000},), tuple(held_out))
         file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
@@ -71,6 +73,9 @@ class World:
 
     def holds(self, *_):
         return True
+
+    def are_same(self, one, other):
+        return self.is_same and one.path == "second.py" != other.path
 
     def measure(self, _point, _variant):
         return self.outcome
@@ -120,6 +125,15 @@ def test_the_original_stays_below_what_was_tried_and_not_slower(trials, least):
 def test_a_file_that_is_slower_or_wrong_does_not_replace_the_winner(outcome):
     result, notes = winner(World(outcome), at(500, 0.5))
     assert result.variant.id == "second"
+    assert len(notes) == 1
+
+
+def test_a_file_that_launches_what_the_winner_does_is_not_measured():
+    world = World(VariantOutcome(Verdict.WRONG, why="It was measured."))
+    world.is_same = True
+    result, notes = winner(world, at(500, 0.5))
+    assert "if x.numel() < 500:" in result.variant.source
+    assert (result.time_ms, result.gap, result.measured) == (1.0, 2.0, 0)
     assert len(notes) == 1
 
 

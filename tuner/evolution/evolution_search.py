@@ -50,6 +50,7 @@ from solkit.core import (
     TuneProgress,
     Variant,
     Verdict,
+    canonical,
     variant_id,
 )
 from solkit.errors import SolkitError
@@ -85,6 +86,9 @@ _IDLE_S, _IDLE_ROUNDS = 30.0, 2
 """The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
 many rounds since its last measurement nobody proposed what promises a gain: one went on for four
 minutes, on 16 cores. What may be faster all the same is then measured, and opens the next round."""
+_LATE_SHARE = 0.2
+"""Share of the budget at whose end the best variant is compiled for the practice. Then the GPU need
+not wait for that: what follows rarely is faster."""
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -235,8 +239,9 @@ class EvolutionSearch:
         notes: what limits the search, each a sentence.
         kept_s: GPU seconds of the budget that are left for the practice, where there are several
             finalists.
-        prepare_practice: does what the practice needs without a GPU. It is called while candidates
-            are measured, once the GPU has something to do.
+        prepare_practice: does what the practice needs of a variant without a GPU. It is called
+            while candidates are measured: with the original once the GPU has something to do, and
+            with the best one when the search nears its end.
     """
 
     def __init__(
@@ -266,7 +271,8 @@ class EvolutionSearch:
         self.rounds = self.measured = self.failed = 0
         self.notes: list[str] = []
         self.kept_s = 0.0
-        self.prepare_practice: Callable[[], object] = lambda: None
+        self.prepare_practice: Callable[[Bred], object] = lambda _: None
+        self._prepared: set[tuple[str, str]] = set()  # for the practice
         self._round: Generator[Future[Any], None, None] | None = None
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
         self._rounds_since = 0  # that ended since the last measurement
@@ -679,8 +685,20 @@ class EvolutionSearch:
         after = self.archive[variant.id]
         if before.measured == 0 and variant.parent is not None:
             self._bandit.tell(variant.kind, self.archive.gain(after))
-        if self.measured == _PER_ROUND and self._world.overlaps:
-            self._world.begin(self.prepare_practice)
+        self._prepare_practice()
+
+    def _prepare_practice(self) -> None:
+        """Prepare the practice of the original, and of what is the best near the end."""
+        if self.measured < _PER_ROUND or not self._world.overlaps:
+            return
+        practising = [] if self._prepared else [self.archive[self.archive.original]]
+        remaining_s = self._budget_s - self._practice_budget_s() - self._world.spent_s()
+        if remaining_s < _LATE_SHARE * self._budget_s:
+            practising.append(self.archive.best)
+        for bred in practising:
+            if (name := (bred.variant.id, canonical(bred.params))) not in self._prepared:
+                self._prepared.add(name)
+                self._world.begin(partial(self.prepare_practice, bred))
 
     def _keep_result(self, before: Bred, point: Point, result: VariantOutcome) -> None:
         name, best_ms = before.variant.id, self.archive.best.time_ms

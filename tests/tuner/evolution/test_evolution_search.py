@@ -135,7 +135,12 @@ class Broken:
 
 
 def bred(
-    *proposers, budget_s=1000.0, world=None, original="1.0 plain", prepare=lambda: None, **settings
+    *proposers,
+    budget_s=1000.0,
+    world=None,
+    original="1.0 plain",
+    prepare=lambda _: None,
+    **settings,
 ):
     world = world or World()
     variant = Variant(variant_id(original), original)
@@ -474,9 +479,30 @@ def test_the_first_proposals_are_ranked_while_the_others_are_written():
 def test_what_the_practice_needs_is_prepared_while_candidates_are_measured(overlaps):
     world, measured = Overlapping() if overlaps else World(), []
     texts = [f"{1.0 - n / 100} tile{n}" for n in range(12)]
-    bred(Proposer(*texts), world=world, prepare=lambda: measured.append(len(world.measured)))
-    assert len(measured) == overlaps
-    assert all(0 < number < len(world.measured) for number in measured)
+
+    def prepare(bred):
+        measured.append((bred.variant.source, len(world.measured)))
+
+    bred(Proposer(*texts), world=world, prepare=prepare)
+    assert [source for source, _ in measured] == ["1.0 plain"] * overlaps
+    assert all(0 < number < len(world.measured) for _, number in measured)
+
+
+def test_the_best_is_prepared_for_the_practice_when_a_fifth_of_the_budget_is_left():
+    world, prepared = Overlapping(), []
+    texts = [f"{1.0 - n / 100} tile{n}" for n in range(30)]
+
+    def prepare(bred):
+        prepared.append((bred.variant.source, len(world.measured)))
+
+    breeding, stopped, _ = bred(
+        Proposer(*texts), world=world, prepare=prepare, budget_s=20 * COST_S, proposals=30
+    )
+    assert stopped is Stopped.BUDGET
+    late = dict(prepared[1:])
+    assert prepared[0][0] == "1.0 plain"
+    assert breeding.archive.best.variant.source in late
+    assert all(16 < number <= 20 for number in late.values())
 
 
 def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():
