@@ -399,8 +399,11 @@ class Checks:
             tuple(request.shape.items()),
             seed,
             request.skip,
+            request.is_right_elsewhere,
         )
         held_out = self._problem.description.problem.held_out_shapes
+        if request.is_right_elsewhere:
+            held_out = ()
         make = partial(replace(trials, seed=seed).common_trials, held_out, usual)
         is_hasty = request.checks_limit_s is not None
         if is_hasty and self._setup.cache.leaves_out(key):

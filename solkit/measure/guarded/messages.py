@@ -45,6 +45,7 @@ class Request:
     checks_limit_s: float | None = None  # seconds for distributions, and for judging timed calls
     searching: bool = False  # whether few calls are timed if they agree, and the reference briefly
     hopeless_ms: float | None = None  # a call that takes longer is timed only a few times
+    is_right_elsewhere: bool = False  # whether it was checked at held-out shapes before
 
 
 @dataclass(frozen=True)

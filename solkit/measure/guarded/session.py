@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any
 
 import solkit.errors
-from solkit.core import Candidate, MeasureSettings, Value, Verdict
+from solkit.core import Candidate, MeasureSettings, Value, Verdict, canonical
 from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.guarded.messages import (
@@ -92,6 +92,7 @@ class Session:
         self._device = device
         self._common_seed = _draw_seed()
         self._skipped: dict[str, tuple[str, ...]] = {}  # trials, by the problem's path
+        self._right: set[tuple[str, str | None, str]] = set()  # candidates, in a search
         self._gpu = gpu
         self._processes = Processes(gpu, device, self.settings)
         self._preparation: _Preparation | None = None
@@ -225,6 +226,9 @@ class Session:
         timed on are drawn for each candidate, unless `MeasureSettings.seed` is set, so it cannot
         know them beforehand, from another candidate either. `Judgement.protocol` has the seed.
 
+        In a search a candidate that was right before is not checked at held-out shapes again, where
+        an autotuner would time its configurations each time.
+
         Args:
             path: the kernel file.
             shape: sizes that override the file's defaults.
@@ -242,7 +246,11 @@ class Session:
         """
         own = settings or self.settings
         request = self._make_request(path, reference, shape, params, own)
-        request = replace(request, hard_ms=hard_ms, hopeless_ms=hopeless_ms)
+        candidate = path, reference, canonical(params)
+        is_known = own.searching and candidate in self._right
+        request = replace(
+            request, hard_ms=hard_ms, hopeless_ms=hopeless_ms, is_right_elsewhere=is_known
+        )
         paths = (path, reference or path)
         try:
             answer, wait = self._ask_referee([request], paths)
@@ -251,6 +259,8 @@ class Session:
         outcome = decode(Judgement, answer)
         if outcome.verdict is Verdict.TIMED_OUT:
             return replace(outcome, errors=(*outcome.errors, *wait.last_printed(0)))
+        if outcome.verdict.is_right:
+            self._right.add(candidate)
         return _with_company(outcome, wait.company)
 
     def compare(

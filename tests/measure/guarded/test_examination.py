@@ -430,6 +430,8 @@ def test_held_out_shapes_are_tried(run):
     outcome = run("def kernel(x): return x * (2 if len(x) == 16 else 3)", head=head)
     assert outcome.verdict is Verdict.WRONG
     assert outcome.errors[0].endswith("(held-out N=19)")
+    other = "def kernel(x): return x * (2 if len(x) != 19 else 3)"
+    assert run(other, head=head, is_right_elsewhere=True).verdict is Verdict.CORRECT
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, CandidateError, Co
 from solkit.measure.guarded import processes
 from solkit.measure.guarded.messages import Request, Samples, decode, encode
 from solkit.measure.guarded.remote import Remote
-from solkit.measure.guarded.session import visible_gpu
+from solkit.measure.guarded.session import Wait, visible_gpu
 from solkit.processes.channel import Channel, connected_pair
 
 HEAD = """
@@ -608,3 +608,20 @@ def test_two_prepared_processes_serve_a_comparison(write):
         both = [Candidate("kernel", path, {}) for path in (rival, base)]
         assert session.compare(both, {}, reference=base).verdict is Verdict.WRONG
         assert session._processes.candidates[1].pid == before[1]
+
+
+def test_a_search_checks_a_candidate_at_held_out_shapes_until_it_is_right(monkeypatch):
+    requests, verdicts = [], iter([Verdict.WRONG, *[Verdict.CORRECT] * 5])
+
+    def answer(self, sent, _paths):
+        requests.extend(sent)
+        judgement = Judgement(next(verdicts), (), None, None)
+        return encode(judgement), Wait(self._processes, None, (), 1.0, 1)
+
+    monkeypatch.setattr(Session, "_ask_referee", answer)
+    session = Session(MeasureSettings(searching=True), device="cpu")
+    for size, params in ((16, {"B": 1}), (16, {"B": 1}), (32, {"B": 1}), (32, {"B": 2})):
+        session.measure("k.py", {"N": size}, params)
+    session.measure("k.py", {"N": 16}, {"B": 1}, settings=MeasureSettings())  # what is reported
+    answers = [request.is_right_elsewhere for request in requests]
+    assert answers == [False, False, True, False, False]
