@@ -21,7 +21,7 @@ from solkit.core import (
     canonical,
     variant_id,
 )
-from solkit.errors import SolkitError
+from solkit.errors import InputError, SolkitError
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.pipeline.studying import Shape
 
@@ -36,6 +36,7 @@ SIZE_GUARD = "original below"
 """Kind of the variant that leaves small inputs to the original launches."""
 _AS_FAST = 1.1
 """Such a variant takes so many times what it was made from at the most: a sample each was taken."""
+_NOT_LEFT = "Small inputs could not be left to the original"
 _KEPT_SHARE, _KEPT_S = 0.2, 15.0  # of the budget, and at most: some ten measurements
 
 
@@ -262,12 +263,14 @@ class Practice:
         return bounds_of(here, [(self._tensor_sizes(at), is_slow) for at, is_slow in tried])
 
     def _joined(self, best: Bred, bounds: Sequence[SizeBound]) -> Variant | None:
-        """Return a winner's file joined with the original's; ``None`` if that cannot be."""
+        """Return a winner's file joined with the original's; ``None`` with a note if it cannot."""
         from solkit.tuner.proposers.rewriter.size_guard import with_original_outside
 
         base, own = self.world.original, best.variant
-        source = with_original_outside(own.source, base.variant.source, base.params, bounds)
-        if not source:
+        try:
+            source = with_original_outside(own.source, base.variant.source, base.params, bounds)
+        except InputError as error:
+            self._note_once(f"{_NOT_LEFT}: {error}.")
             return None
         outside = " or ".join(bound.condition for bound in bounds)
         return replace(
@@ -278,6 +281,10 @@ class Practice:
             kind=SIZE_GUARD,
             intent=f"The original's launches run where {outside}.",
         )
+
+    def _note_once(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _tensor_sizes(self, shape: Mapping[str, Value]) -> dict[str, int]:
         """Return sizes of the tensors that the original gets at a shape."""
@@ -303,7 +310,7 @@ class Practice:
         outcome = self._time_at_shape(Bred(joined, params=best.params), configuration.shape)
         if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
             why = outcome.why or "it is slower than without"
-            self.notes.append(f"Small inputs could not be left to the original: {why}")
+            self.notes.append(f"{_NOT_LEFT}: {why}")
             return best
         breeding.archive.add(joined)
         gap = None if best.gap is None else best.gap * outcome.time_ms / best.time_ms

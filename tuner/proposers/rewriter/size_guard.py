@@ -19,6 +19,7 @@ import libcst as cst
 
 from solkit.core import Binding, InputNeed, KernelAnalysis, Value
 from solkit.core import Launch as LaunchRecord
+from solkit.errors import InputError
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
@@ -239,20 +240,20 @@ def with_original_outside(
         params: the other one's parameters in use.
         bounds: of sizes for which the file's own launches run.
 
-    Returns:
-        The text; empty without bounds, or if the launchers differ or take arguments that cannot be
-        passed on.
+    Raises:
+        InputError: there are no bounds; a launcher is not at the top of its file; or they differ,
+            take arguments that cannot be passed on, or use a name for several things.
     """
     text = parse_kernel(source)
     other = parse_kernel(original) or parse_kernel(canonical_form(original))
-    if text is None or other is None or not bounds:
-        return ""
+    if not bounds:
+        raise InputError("its launches show the size of no tensor that each call gets")
+    if text is None or other is None:
+        raise InputError(f"no function {_LAUNCHER!r} is defined at the top of its file")
     other = parse_kernel(with_defaults(other, params)) or other
     if not (call := _call_of(text, other)):
-        return ""
+        raise InputError("its launcher does not take the original's arguments one by one")
     copied = _copied_definitions(text, other)
-    if not copied:
-        return ""
     before = cst.ensure_type(dict(copied)[_LAUNCHER], cst.FunctionDef)
     outside = " or ".join(bound.condition for bound in bounds)
     guard = parse_statement(f"if {outside}:\n    return {before.name.value}({call})\n")
@@ -302,14 +303,16 @@ def _definitions(tree: cst.Module) -> Iterator[tuple[str, cst.BaseStatement]]:
 def _copied_definitions(text: KernelText, other: KernelText) -> list[tuple[str, cst.BaseStatement]]:
     """Return what the other file's launcher needs and this one lacks, under names that are free.
 
-    Nothing if a name stands for several things.
+    Raises:
+        InputError: a name stands for several things.
     """
     bound = [list(_definitions(side.tree)) for side in (text, other)]
     own, definitions = dict(bound[0]), dict(bound[1])
     needed = _needed_names(definitions)
     counts = [Counter(name for name, _ in side) for side in bound]
-    if any(count[name] > 1 for count in counts for name in needed):
-        return []  # a function, and what a later statement makes of it
+    for name in sorted(needed):  # a function, and what a later statement makes of it
+        if any(count[name] > 1 for count in counts):
+            raise InputError(f"{name!r} is defined twice")
     differing = {n for n in needed if _code_of(own.get(n)) != _code_of(definitions[n])}
     while True:  # what names something that differs differs itself
         more = {n for n in needed - differing if names_within(definitions[n]) & differing}
@@ -319,7 +322,7 @@ def _copied_definitions(text: KernelText, other: KernelText) -> list[tuple[str, 
     differing.add(_LAUNCHER)
     inner = {n for name in differing for n in _inner_names(definitions[name])}
     if differing & inner:
-        return []  # one name for two things
+        raise InputError(f"{min(differing & inner)!r} stands for a definition and within one")
     taken = names_within(text.tree, other.tree)
     renamed = {name: cst.Name(free_name(f"{name}_before", taken)) for name in sorted(differing)}
     copies: list[tuple[str, cst.BaseStatement]] = []

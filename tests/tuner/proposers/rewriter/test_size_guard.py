@@ -9,6 +9,7 @@ from naive_kernels import SOFTMAX
 from rewriting import HEADER, variants
 
 from solkit.core import Binding, Facts, InputNeed, KernelAnalysis, Launch, TensorLayout
+from solkit.errors import InputError
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.size_guard import (
     SizeBound,
@@ -60,8 +61,15 @@ def test_both_ways_are_right(rows, least, is_right):
 
 def test_launchers_that_differ_are_not_joined(rows):
     other = (HEADER + SOFTMAX).replace("def kernel(x", "def kernel(x, out=None")
-    assert not joined(rows, other)
-    assert not joined("import torch\n")
+    with pytest.raises(InputError, match="one by one"):
+        joined(rows, other)
+
+
+def test_a_launcher_that_is_not_at_the_top_of_its_file_is_named():
+    below = "if True:\n" + "".join(f"    {line}\n" for line in SOFTMAX.splitlines())
+    for source in ("import torch\n", HEADER + below):
+        with pytest.raises(InputError, match="no function 'kernel' is defined at the top"):
+            joined(source)
 
 
 def test_a_model_in_kernelbenchs_form_is_joined_too():
@@ -76,11 +84,13 @@ def test_a_model_in_kernelbenchs_form_is_joined_too():
 def test_functions_that_a_later_statement_changes_are_not_joined(rows):
     again = "softmax_kernel = triton.jit(softmax_kernel.fn)\n\n\ndef kernel("
     original = (HEADER + SOFTMAX).replace("def kernel(", again)
-    assert not joined(rows.replace("def kernel(", again), original)
+    with pytest.raises(InputError, match="'softmax_kernel' is defined twice"):
+        joined(rows.replace("def kernel(", again), original)
 
 
 def test_nothing_is_joined_where_no_size_is_known(rows):
-    assert not with_original_outside(rows, HEADER + SOFTMAX, {}, [])
+    with pytest.raises(InputError, match="size of no tensor"):
+        with_original_outside(rows, HEADER + SOFTMAX, {}, [])
 
 
 # ------------------------------------------------------------------------------- the bounds
