@@ -36,6 +36,7 @@ __all__ = [
     "assemble",
     "at_any_clock",
     "catalogue",
+    "catalogue_key",
     "find",
     "find_sku",
     "namesakes",
@@ -274,6 +275,14 @@ def find(name: str) -> Device:
         UnknownDeviceError: no catalogued GPU has that name; the message has the near ones.
     """
     return _catalogued(find_sku(name)[0])
+
+
+def catalogue_key(name: str) -> str:
+    """Return the key of the catalogued GPU of that name; the name itself if there is none."""
+    try:
+        return find(name).key
+    except UnknownDeviceError:
+        return name
 
 
 def namesakes(name: str) -> tuple[Device, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator
 from types import ModuleType
@@ -19,6 +20,7 @@ __all__ = [
     "EXTRAS",
     "check",
     "check_all",
+    "installed_version",
     "library",
     "missing",
     "modules_of",
@@ -146,3 +148,11 @@ def check_all(extra: str) -> None:
     """
     for module in sorted(modules_of(extra)):
         check(module, extra)
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of an installed distribution; ``None`` if it is missing."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

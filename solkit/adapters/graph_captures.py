@@ -26,6 +26,7 @@ from solkit.errors import UnsupportedError
 
 __all__ = [
     "beside_captures",
+    "has_context",
     "is_any_capturing",
     "is_capturing",
     "wait_for_captures",
@@ -40,10 +41,11 @@ _PATIENCE_S, _LOOK_S = 30.0, 0.01
 
 def is_capturing() -> bool:
     """Tell whether the current stream is captured; starts no context."""
-    return _has_context() and torch.cuda.is_current_stream_capturing()
+    return has_context() and torch.cuda.is_current_stream_capturing()
 
 
-def _has_context() -> bool:
+def has_context() -> bool:
+    """Tell whether this process uses CUDA; starts no context."""
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
@@ -53,7 +55,7 @@ def _has_context() -> bool:
 @contextlib.contextmanager
 def beside_captures() -> Iterator[None]:
     """Allocate, wait for streams and ask for events within without failing others' captures."""
-    exchange = _exchange_function() if _has_context() else None
+    exchange = _exchange_function() if has_context() else None
     mode = ctypes.c_int(_RELAXED)
     is_changed = exchange is not None and exchange(ctypes.byref(mode)) == 0
     try:

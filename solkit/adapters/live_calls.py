@@ -21,7 +21,8 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters.launch_records import program_digest
-from solkit.adapters.live_inductor import least_blocks
+from solkit.adapters.live_autotuner import config_params
+from solkit.adapters.live_inductor import inductor_configs, least_blocks
 from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
@@ -34,7 +35,6 @@ __all__ = [
     "PendingLaunch",
     "RequestedLaunch",
     "asked_launches",
-    "config_values",
     "tensor_behind",
     "tensors_of_launch",
 ]
@@ -43,7 +43,6 @@ INDUCTOR_MODULE = "torch._inductor.runtime.triton_heuristics"
 _NUM_WARPS, _NUM_STAGES = 4, 3
 """Triton's defaults on NVIDIA GPUs."""
 _INDUCTOR_OPTIONS = ("enable_fp_fusion", "launch_pdl")
-_PLAIN = (bool, int, float, str)
 _INTERNAL = ("debug", "instrumentation_mode")
 """Keywords that `JITFunction.run` adds itself."""
 
@@ -207,15 +206,9 @@ def _requested_launch(pending: PendingLaunch) -> RequestedLaunch:
         constants,
         options,
         "jit" if tuner is None else "autotuner",
-        () if tuner is None else tuple(map(config_values, tuner.configs)),
+        () if tuner is None else tuple(map(config_params, tuner.configs)),
         pending.heuristics,
     )
-
-
-def config_values(config: Any) -> dict[str, Value]:
-    """Return a configuration's parameters that are numbers, booleans or texts, options with it."""
-    params = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
-    return {name: value for name, value in params.items() if isinstance(value, _PLAIN)}
 
 
 # --------------------------------------------------------------------------------------- Inductor
@@ -223,15 +216,10 @@ def config_values(config: Any) -> dict[str, Value]:
 
 def _inductor_arguments(tuner: Any, args: Sequence[Any]) -> dict[str, Any]:
     """Return the arguments of a call of Inductor's autotuner, by parameter."""
-    blocks = _inductor_configs(tuner)[0].kwargs
+    blocks = inductor_configs(tuner)[0].kwargs
     names = getattr(tuner.launchers[0], "def_args", None) if tuner.launchers else None
     names = names or [name for name in tuner.fn.arg_names if name not in blocks]
     return dict(zip(names, args))
-
-
-def _inductor_configs(tuner: Any) -> list[Any]:
-    """Return what it chooses from; once compiled it has no list of its own."""
-    return list(tuner.configs or [compiled.config for compiled in tuner.compile_results])
 
 
 def _inductor_function(tuner: Any) -> JITFunction[Any]:
@@ -263,7 +251,7 @@ def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
         tuple(name for name in tuner.fn.arg_names if name in constexprs),
         _inductor_options(tuner.triton_meta, config),
         "inductor",
-        tuple(config_values(candidate) for candidate in _inductor_configs(tuner)),
+        tuple(config_params(candidate) for candidate in inductor_configs(tuner)),
         file_text=_file_text(tuner),
         least=least_blocks(tuner),
     )

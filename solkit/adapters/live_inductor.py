@@ -19,7 +19,7 @@ from solkit.adapters.live_tuned import (
 )
 from solkit.core.tuned import LaunchBucket
 
-__all__ = ["Trials", "least_blocks", "patch", "replace_compiled"]
+__all__ = ["Trials", "inductor_configs", "least_blocks", "patch", "replace_compiled"]
 
 
 def patch(module: ModuleType) -> None:
@@ -166,7 +166,7 @@ def _request_of_inductor(tuner: Any, reload_kernel: Any) -> ChoiceRequest:
         if tuner.fn.fn is None:
             tuner.fn = (reload_kernel or tuner._reload_kernel)().fn
         digest = vars(tuner)[PROGRAM] = program_digest(tuner.fn)
-    configs = _configs_of_inductor(tuner)
+    configs = inductor_configs(tuner)
     offers = tuple(map(params_of, configs))
     return ChoiceRequest(
         *(tuner.fn.__name__, "inductor", tuner.fn, int(tuner.triton_meta.get("device") or 0)),
@@ -175,7 +175,8 @@ def _request_of_inductor(tuner: Any, reload_kernel: Any) -> ChoiceRequest:
     )
 
 
-def _configs_of_inductor(tuner: Any) -> list[Any]:
+def inductor_configs(tuner: Any) -> list[Any]:
+    """Return what Inductor's autotuner chooses from; once compiled it has no list of its own."""
     return list(tuner.configs or [result.config for result in tuner.compile_results])
 
 
@@ -216,7 +217,7 @@ def _replace_configs(tuner: Any, params: Params) -> None:
     Raises:
         ValueError: Inductor does not take it for this kernel.
     """
-    config = copy.deepcopy(_configs_of_inductor(tuner)[0])
+    config = copy.deepcopy(inductor_configs(tuner)[0])
     set_params(config, params)
     limits, least = tuner.coordesc_tuner, least_blocks(tuner)
     for name, value in config.kwargs.items():

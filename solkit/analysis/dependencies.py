@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import itertools
 import os
@@ -25,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Union
 
+from solkit.extras import installed_version
 from solkit.processes.sources import source_stamps
 
 __all__ = ["Files", "Lately", "Reads", "Stamp", "Stamps", "stamp_of_file", "surroundings"]
@@ -287,15 +287,8 @@ def surroundings() -> tuple[object, ...]:
 @functools.cache
 def _installed() -> tuple[object, ...]:
     """Return versions, and the state of SolKit's sources, which change without a version."""
-    versions = tuple(map(_package_version, _PACKAGES))
+    versions = tuple(map(installed_version, _PACKAGES))
     sources = tuple(
         sorted(stamped for room in _ROOMS for stamped in source_stamps(str(_ROOT / room)))
     )
     return platform.python_version(), versions, sources
-
-
-def _package_version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

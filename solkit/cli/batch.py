@@ -13,7 +13,7 @@ from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.core import Batch, BatchSettings, BatchStatus
+    from solkit.core import BatchSettings, BatchStatus
     from solkit.measure.benches import RecordedBench
 
 __all__ = ["EPILOG", "batch"]
@@ -113,7 +113,7 @@ def batch(
 
         _base.show_page_or_json(json, partial(page.render, result), lambda: page.dumps(result))
         if result.items and not any(item.tuned.best for item in result.items):
-            raise typer.Exit(_exit_code_without_runs(result))
+            raise typer.Exit(exit_codes.exit_code_without_runs(result.interrupted))
 
 
 def _open_recording(path: str, device: str | None, how: BatchSettings) -> RecordedBench:
@@ -122,11 +122,6 @@ def _open_recording(path: str, device: str | None, how: BatchSettings) -> Record
     if how.gpus or how.ray:
         raise InputError("--recorded replays one GPU: leave out --gpus and --ray")
     return RecordedBench.read(path, device=device)
-
-
-def _exit_code_without_runs(result: Batch) -> exit_codes.Exit:
-    """Return the exit code if nothing ran."""
-    return exit_codes.Exit.INTERRUPTED if result.interrupted else exit_codes.Exit.CANDIDATE_FAILED
 
 
 def _showing_batch() -> contextlib.AbstractContextManager[Callable[[BatchStatus], None]]:

@@ -19,7 +19,7 @@ from solkit.cli.collect import collect
 from solkit.cli.exit_codes import Exit
 from solkit.cli.refill import refill
 from solkit.cli.tuned import tuned
-from solkit.errors import InputError, UnknownDeviceError
+from solkit.errors import InputError
 from solkit.extras import check_all
 
 if TYPE_CHECKING:
@@ -102,9 +102,10 @@ def import_(
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets import formats
         from solkit.datasets.store import Store, Tables
+        from solkit.roofline.devices import catalogue_key
 
         target = Store(store, create=True)
-        labels = formats.Labels(_catalogue_key(device) if device else None, family, kind)
+        labels = formats.Labels(catalogue_key(device) if device else None, family, kind)
         imports = [_import_rows(file, format, labels) for file in files]
         for fault in (fault for imported in imports for fault in imported.faults):
             _base.print_complaint(fault)
@@ -277,17 +278,10 @@ def open_store(name: str) -> Store:
 
 def _with_catalogue_keys(imported: Imported) -> Imported:
     """Return rows with the catalogue's key of their GPU, if it has one."""
-    rows = tuple(replace(row, device=_catalogue_key(row.device)) for row in imported.rows)
+    from solkit.roofline.devices import catalogue_key
+
+    rows = tuple(replace(row, device=catalogue_key(row.device)) for row in imported.rows)
     return replace(imported, rows=rows)
-
-
-def _catalogue_key(device: str) -> str:
-    from solkit.roofline import devices
-
-    try:
-        return devices.find(device).key
-    except UnknownDeviceError:
-        return device  # times of GPUs without a bound are data too
 
 
 def _print_added(what: Path, added: Added) -> None:

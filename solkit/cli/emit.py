@@ -88,11 +88,12 @@ def emit(
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_readable(None if "://" in result else result)
         _base.check_writable(json)
+        from solkit.roofline.devices import catalogue_key
         from solkit.tuner import emitters
         from solkit.tuner.emitters import logged_results
 
         chosen = emitters.emitter_named(form)
-        labels = _catalogue_key(device)
+        labels = None if device is None else catalogue_key(device)
         findings = _select_findings(
             logged_results.read_results(result, labels, kernel, _base.print_complaint),
             *(kernel, shape, labels),
@@ -122,19 +123,6 @@ def emit(
         _base.write_destination(json, lambda: jsonlib.dumps(report, indent=2))
 
 
-def _catalogue_key(device: str | None) -> str | None:
-    """Return a GPU's key in the catalogue, else the name as it is."""
-    from solkit.errors import UnknownDeviceError
-    from solkit.roofline.devices import find
-
-    if device is None:
-        return None
-    try:
-        return find(device).key
-    except UnknownDeviceError:
-        return device
-
-
 def _select_findings(
     findings: Sequence[TuningResult],
     kernel: str | None,
@@ -146,12 +134,14 @@ def _select_findings(
     Raises:
         InputError: there are none; names what there is.
     """
+    from solkit.roofline.devices import catalogue_key
+
     shapes = _options.parse_shapes(shape)
     kept = [
         finding
         for finding in findings
         if kernel in (None, finding.kernel, finding.key.kernel_id, Path(finding.kernel).name)
-        and device in (None, finding.key.device, _catalogue_key(finding.key.device))
+        and device in (None, finding.key.device, catalogue_key(finding.key.device))
         and (shapes is None or any(s.items() <= finding.shape.items() for s in shapes))
     ]
     if findings and not kept:

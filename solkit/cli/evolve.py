@@ -199,7 +199,7 @@ def evolve(
         evolved = _write_winner(_run_search(search, llm_options, seed, rewriter), kernel, out)
         _write_reports(evolved, json, html)
         if evolved.original.time_ms is None:
-            raise typer.Exit(_exit_code_without_runs(evolved))
+            raise typer.Exit(exit_codes.exit_code_without_runs(evolved.stopped == "interrupted"))
 
 
 def _evolve_settings(
@@ -370,15 +370,6 @@ def _check_files(
         from solkit.extras import library
 
         library("jinja2")
-
-
-def _exit_code_without_runs(evolved: Evolved) -> exit_codes.Exit:
-    """Return the exit code if nothing ran."""
-    from solkit.core import Stopped
-
-    if evolved.stopped is Stopped.INTERRUPTED:
-        return exit_codes.Exit.INTERRUPTED
-    return exit_codes.Exit.CANDIDATE_FAILED
 
 
 def _write_winner(evolved: Evolved, kernel: str, out: str | None) -> Evolved:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Exit",
     "exit_code_of_score",
+    "exit_code_without_runs",
     "failures_as_exit_codes",
     "gravest_exit_code",
     "of_comparison",
@@ -119,3 +120,8 @@ _GRAVEST = (
 def gravest_exit_code(codes: Iterable[Exit]) -> Exit:
     """Return the code of a command that reported several kernels."""
     return min(codes, key=_GRAVEST.index)
+
+
+def exit_code_without_runs(is_interrupted: bool) -> Exit:
+    """Return the exit code of a search in which nothing ran."""
+    return Exit.INTERRUPTED if is_interrupted else Exit.CANDIDATE_FAILED

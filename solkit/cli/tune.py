@@ -151,7 +151,7 @@ def tune(
         _write_reports(tuned, json, plot)
         _emit_all_forms(tuned, targets)
         if tuned.best is None:
-            raise typer.Exit(_exit_code_without_runs(tuned))
+            raise typer.Exit(exit_codes.exit_code_without_runs(tuned.stopped == "interrupted"))
 
 
 _ENTRY_POINTS = ("kernel", "ModelNew", "run")
@@ -205,15 +205,6 @@ def _emit_all_forms(tuned: Tuned, targets: Sequence[Target]) -> None:
             _base.print_complaint(note)
     if faults:
         raise InputError("; ".join(faults))
-
-
-def _exit_code_without_runs(tuned: Tuned) -> exit_codes.Exit:
-    """Return the exit code if nothing ran."""
-    from solkit.core import Stopped
-
-    if tuned.stopped is Stopped.INTERRUPTED:
-        return exit_codes.Exit.INTERRUPTED
-    return exit_codes.Exit.CANDIDATE_FAILED
 
 
 def _open_recording(

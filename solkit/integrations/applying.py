@@ -43,7 +43,7 @@ from solkit.core.tuned import (
     TunedFolder,
 )
 from solkit.datasets.tuned_folder import FILE, read_tuned_folder
-from solkit.errors import SolkitError, UnknownDeviceError
+from solkit.errors import SolkitError
 from solkit.processes.startup import is_off, shim_environment
 
 __all__ = [
@@ -107,8 +107,10 @@ def is_for_this_gpu(tuned: TunedFolder, device_index: int = 0) -> bool:
     """Tell whether a folder was tuned on a GPU like this one, with this Triton."""
     import triton
 
+    from solkit.roofline.devices import catalogue_key
+
     own = _release(triton.__version__)
-    return _device_key(tuned.device) == _live_device(device_index) and (
+    return catalogue_key(tuned.device) == _live_device(device_index) and (
         not tuned.triton or _release(tuned.triton) == own
     )
 
@@ -232,7 +234,9 @@ def obstacle(entry: TunedEntry, tuned: TunedFolder, device: str, triton: str) ->
         device: the GPU's key in the catalogue.
         triton: the version.
     """
-    if _device_key(tuned.device) != device:
+    from solkit.roofline.devices import catalogue_key
+
+    if catalogue_key(tuned.device) != device:
         return f"it was tuned on {tuned.device}, and this is {device or 'an unknown GPU'}"
     if tuned.triton and _release(tuned.triton) != _release(triton):
         return f"it was tuned with Triton {tuned.triton}, and this is {triton}"
@@ -244,15 +248,6 @@ def obstacle(entry: TunedEntry, tuned: TunedFolder, device: str, triton: str) ->
     if not entry.changes:
         return "it is in use already"
     return "" if entry.verified else "outputs with it were not compared"
-
-
-def _device_key(name: str) -> str:
-    from solkit.roofline.devices import find
-
-    try:
-        return find(name).key
-    except UnknownDeviceError:
-        return name
 
 
 def _release(version: str) -> str:

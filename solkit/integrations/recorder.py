@@ -37,7 +37,7 @@ import torch
 import triton
 from triton.runtime.driver import driver
 
-from solkit.adapters.graph_captures import is_capturing
+from solkit.adapters.graph_captures import has_context, is_capturing
 from solkit.adapters.launch_contents import FunctionsUnseen, tensor_recipe
 from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch, tensor_behind
 from solkit.adapters.model_calls import ModelCalls
@@ -150,12 +150,12 @@ class _Traffic:
 
 def _current_device() -> int:
     """Return the number of the GPU that a launch of this thread runs on."""
-    return int(torch.cuda.current_device()) if _has_context() else 0
+    return int(torch.cuda.current_device()) if has_context() else 0
 
 
 def _allocated_bytes() -> int:
     """Return the bytes that PyTorch allocated on this GPU so far, freed ones included."""
-    if not _has_context():
+    if not has_context():
         return 0
     try:
         return int(torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["allocated"])
@@ -454,7 +454,7 @@ def _recipe(tensor: torch.Tensor) -> TensorRecipe:
 
 def _device_name() -> str:
     """Return the GPU's name; starts no context where there is none yet."""
-    return torch.cuda.get_device_name() if _has_context() else ""
+    return torch.cuda.get_device_name() if has_context() else ""
 
 
 def _compiler_name() -> str:
@@ -463,10 +463,6 @@ def _compiler_name() -> str:
         return compiler_name(driver.active.get_current_target())
     except Exception:  # drivers raise anything
         return ""
-
-
-def _has_context() -> bool:
-    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 _recorders: weakref.WeakSet[LaunchRecorder] = weakref.WeakSet()

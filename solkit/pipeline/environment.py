@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 
 import solkit
 from solkit.datasets.facts import nvrtc_release
+from solkit.extras import installed_version
 from solkit.roofline import nvml
 
 __all__ = ["environment"]
@@ -17,16 +17,9 @@ def environment() -> dict[str, str | None]:
     return {
         "solkit": solkit.__version__,
         "python": platform.python_version(),
-        "torch": _package_version("torch"),
-        "triton": _package_version("triton"),
+        "torch": installed_version("torch"),
+        "triton": installed_version("triton"),
         "cuda": nvrtc_release(),
         "driver": nvml.driver_version(),
         "platform": platform.platform(),
     }
-
-
-def _package_version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -22,11 +22,12 @@ from solkit.core import (
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, ShapeError
 from solkit.measure.benches import RecordedBench
+from solkit.measure.benches.recorded import list_values
 from solkit.pipeline.compiling import choose_configurations, first_parent
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.solutions import is_record, reference_of_definition, text_of_solution
 from solkit.pipeline.studying import Shape
-from solkit.pipeline.tuning_context import describe_values, list_values, recorded_default
+from solkit.pipeline.tuning_context import describe_values, recorded_default
 
 __all__ = ["Original", "recorded_rows"]
 

@@ -22,6 +22,7 @@ from solkit.core import (
 from solkit.datasets.kernels import kernel_at_path, kernel_of_file
 from solkit.errors import InputError, NotRecordedError, ParamsError, ShapeError
 from solkit.measure.benches import RecordedBench
+from solkit.measure.benches.recorded import list_values
 from solkit.pipeline.studying import Shape
 from solkit.roofline.cases import bound_of_case, deployed_protocol
 
@@ -32,13 +33,11 @@ if TYPE_CHECKING:
 __all__ = [
     "TuningContext",
     "describe_values",
-    "list_values",
     "live_ground",
     "recorded_default",
     "recorded_ground",
 ]
 
-_MOST_LISTED = 8
 _PLANNED = 24
 """Candidates that the surrogate's plan lowers at the least: it may measure as many."""
 
@@ -292,10 +291,3 @@ def recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Ma
 def describe_values(values: Mapping[str, Value]) -> str:
     """Return sizes or parameters as `A=1, B=2`."""
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "the default shape"
-
-
-def list_values(values: Sequence[object]) -> str:
-    """Return the first values, and how many more there are."""
-    shown = "; ".join(map(str, values[:_MOST_LISTED]))
-    hidden = len(values) - _MOST_LISTED
-    return f"{shown}; and {hidden} more" if hidden > 0 else shown

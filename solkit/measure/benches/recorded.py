@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 
 from solkit.core import Configuration, Device, Outcome, Verdict, canonical
-from solkit.errors import InputError, NotRecordedError, UnknownDeviceError
+from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, group_handfuls
 
 __all__ = [
@@ -325,24 +325,17 @@ def _with_assumed_costs(outcome: Outcome, cost: Cost) -> Outcome:
 
 def _only_device(rows: Sequence[Outcome], requested: str | None) -> str:
     """Return the recorded name of the requested GPU; raises `InputError` unless it is one."""
+    from solkit.roofline.devices import catalogue_key
+
     recorded = sorted({row.device for row in rows})
     if not recorded:
         raise InputError("no recorded row to replay")
-    names = {requested, _catalogue_key(requested)} if requested is not None else set(recorded)
+    names = {requested, catalogue_key(requested)} if requested is not None else set(recorded)
     devices = [device for device in recorded if device in names]
     if len(devices) != 1:
         why = "several GPUs are recorded" if requested is None else f"{requested!r} is not recorded"
         raise InputError(f"{why}; choose one of: {', '.join(recorded)}")
     return devices[0]
-
-
-def _catalogue_key(name: str) -> str:
-    from solkit.roofline.devices import find
-
-    try:
-        return find(name).key
-    except UnknownDeviceError:
-        return name
 
 
 class _Recording:
@@ -402,7 +395,7 @@ class _Recording:
         if len(named) != 1:
             why = f"{len(named)} kernels are called {path!r}" if named else f"no kernel {path!r}"
             kernels = [f"{name} ({kernel})" for kernel, name in self._names.items()]
-            raise NotRecordedError(f"{why}; recorded: {_format_list(kernels)}")
+            raise NotRecordedError(f"{why}; recorded: {list_values(kernels)}")
         return named[0]
 
     def _find_shape(self, kernel: str, shape: Mapping[str, object]) -> str:
@@ -417,7 +410,7 @@ class _Recording:
         ]
         if len(matches) != 1:
             why = "is recorded at several shapes" if matches else "is not recorded"
-            recorded = _format_list([_format_sizes(row.shape) for row, *_ in shapes.values()])
+            recorded = list_values([_format_sizes(row.shape) for row, *_ in shapes.values()])
             raise NotRecordedError(
                 f"{self._names[kernel]} at {_format_sizes(shape)} {why}; recorded: {recorded}"
             )
@@ -428,7 +421,8 @@ def _format_sizes(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "its default"
 
 
-def _format_list(values: Sequence[object]) -> str:
+def list_values(values: Sequence[object]) -> str:
+    """Return the first values, and how many more there are."""
     shown = "; ".join(map(str, values[:_MOST_LISTED]))
     remaining = len(values) - _MOST_LISTED
     return f"{shown}; and {remaining} more" if remaining > 0 else shown

@@ -12,7 +12,7 @@ import torch
 
 from solkit.core import Needed, NeededProducts, Tolerance, default_tolerance
 from solkit.measure.sensitivity.changes import Change, Changes
-from solkit.measure.sensitivity.products import Contraction, contractions_of
+from solkit.measure.sensitivity.products import Contraction, contractions_of, storage_address
 from solkit.measure.sensitivity.relations import relations_of
 from solkit.measure.sensitivity.sectors import regions_of
 
@@ -162,11 +162,11 @@ class _Subject:
         self._want = Outputs(want, tolerance)
         pairs = list(zip(regions, before, strict=True))
         self._written = [(r, old) for r, old in pairs if not _have_same_bits(old, r.flat)]
-        returned = {_storage_address(tensor) for tensor in want}
-        in_place = [(r, old) for r, old in pairs if _storage_address(r.flat) in returned]
+        returned = {storage_address(tensor) for tensor in want}
+        in_place = [(r, old) for r, old in pairs if storage_address(r.flat) in returned]
         self._standing = {r.flat.data_ptr(): (old, r.flat.clone()) for r, old in in_place}
         self.write_bytes = _new_output_bytes(
-            want, {_storage_address(tensor) for tensor in inputs}
+            want, {storage_address(tensor) for tensor in inputs}
         ) + sum(
             count_changed(r.values(old), r.values(), tolerance) * old.element_size()
             for r, old in in_place
@@ -241,15 +241,11 @@ def _new_output_bytes(outputs: Sequence[torch.Tensor], held: set[int]) -> int:
     """Count bytes of outputs that do not lie in inputs, shared memory once."""
     own: dict[int, int] = {}
     for tensor in outputs:
-        if _storage_address(tensor) not in held:
+        if storage_address(tensor) not in held:
             size = _distinct_count(tensor) * tensor.element_size()
             most = tensor.untyped_storage().nbytes()
-            own[_storage_address(tensor)] = min(own.get(_storage_address(tensor), 0) + size, most)
+            own[storage_address(tensor)] = min(own.get(storage_address(tensor), 0) + size, most)
     return sum(own.values())
-
-
-def _storage_address(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def _distinct_count(tensor: torch.Tensor) -> int:

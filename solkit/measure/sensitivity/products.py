@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.ops import Family, operator
 
-__all__ = ["Contraction", "contractions_of"]
+__all__ = ["Contraction", "contractions_of", "storage_address"]
 
 _ATTENTIONS = "scaled_dot_product"
 _MOST_PAIRS = 1 << 32
@@ -58,7 +58,7 @@ class _Counter(DispatchMode):
         self.found: list[Contraction] = []
         self._feeding: dict[int, frozenset[int]] = {}
         for number, tensor in enumerate(inputs):
-            place = _storage_address(tensor)
+            place = storage_address(tensor)
             self._feeding[place] = self._feeding.get(place, frozenset()) | {number}
 
     def __torch_dispatch__(
@@ -79,20 +79,21 @@ class _Counter(DispatchMode):
         before = frozenset[int]().union(*map(self._feeding_inputs, tree_leaves((args, kwargs))))
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
-                self._feeding[_storage_address(leaf)] = before
+                self._feeding[storage_address(leaf)] = before
         return output
 
     def _feeding_inputs(self, leaf: Any) -> frozenset[int]:
         if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
             return frozenset()
-        return self._feeding.get(_storage_address(leaf), frozenset())
+        return self._feeding.get(storage_address(leaf), frozenset())
 
     def _add_contraction(self, flops: int, nonzero: int, factors: Sequence[torch.Tensor]) -> None:
         feeding = tuple(map(self._feeding_inputs, factors))
         self.found.append(Contraction(flops, min(flops, nonzero), feeding))
 
 
-def _storage_address(tensor: torch.Tensor) -> int:
+def storage_address(tensor: torch.Tensor) -> int:
+    """Return where a tensor's memory begins: tensors of one are views of each other."""
     return tensor.untyped_storage().data_ptr()
 
 
