@@ -228,7 +228,7 @@ def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):
     assert "1 of 1 kernels" in printed
 
 
-@pytest.mark.quick("defects/two_passes", "sweeps/group_norm")
+@pytest.mark.quick("defects/two_passes")
 @pytest.mark.parametrize(
     "label",
     [

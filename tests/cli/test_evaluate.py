@@ -169,6 +169,7 @@ def test_public_timings_exclude_what_trains(tmp_path):
     assert "--problems and --device are for --on" in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_a_kernel_of_a_public_row_is_forecast(tmp_path):
     """Liger-Kernel's squared ReLU of 4,096 rows of 4,096 bf16: 67.1 MB, 20 µs on an H100."""
     pytest.importorskip("liger_kernel")

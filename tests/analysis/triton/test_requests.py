@@ -23,7 +23,7 @@ def requested_bytes(demand, kind):
     return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
 
 
-@pytest.mark.quick("strides_of_the_grid", "product", "gather", "stencil", "triangle")
+@pytest.mark.quick("strides_of_the_grid", "product", "stencil", "triangle")
 @pytest.mark.parametrize("name", followed.CASES)
 def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(followed.CASES[name]).demand

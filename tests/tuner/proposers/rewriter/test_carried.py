@@ -246,6 +246,7 @@ def test_lanes_reduce_once_after_the_loop(source, is_right):
     assert is_right(variant, source, **ROWS)
 
 
+@pytest.mark.slow
 def test_lanes_are_split_and_all_launches_have_as_many(is_right):
     split = rewritten(Split(), rewritten(Lanes(), ARGMAX, **ROWS), FEW_SMS, **ROWS)
     (variant,) = variants(Retile(), split, **ROWS)
@@ -396,6 +397,7 @@ def test_moments_are_split_and_joined(is_right):
     assert is_right(variant, MOMENTS, **ROWS)
 
 
+@pytest.mark.slow
 def test_counts_are_split(is_right):
     source = (
         MOMENTS.split("@triton.jit")[0].replace(

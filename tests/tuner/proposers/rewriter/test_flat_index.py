@@ -222,6 +222,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 def test_windows_of_a_flat_index_become_windows_of_a_tile(is_right):
     shape = {"N": 2, "H": 19, "W": 23}
     source = variants(Unflatten(), WINDOWS, **shape)[0]

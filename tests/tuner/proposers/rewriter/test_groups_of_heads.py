@@ -80,6 +80,7 @@ def test_a_flat_grid_has_groups_too(is_right):
     assert is_right(variant, flat, **SIZES)
 
 
+@pytest.mark.slow
 def test_a_split_rescales_the_parts_of_an_online_softmax(is_right):
     (variant,) = variants(Split(), DECODE, **SIZES)
     assert variant.count("tl.maximum(peak, ") == 2  # of trips, and of parts

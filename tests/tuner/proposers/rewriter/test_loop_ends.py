@@ -233,6 +233,7 @@ def with_bound(bound, before="", source=CAUSAL):
     return source.replace("    for start in range(0, S, BLOCK)", loop)
 
 
+@pytest.mark.quick("source0")
 @pytest.mark.parametrize(
     "source",
     [

@@ -153,6 +153,7 @@ def kernel(p):
 """
 
 
+@pytest.mark.slow
 def test_rows_share_a_load_of_which_each_masks_its_own_part(is_right):
     (rows,) = variants(Rows(), NEIGHBOURS, N=40)
     assert "axis=0) > 0" in rows  # what any row reads is read

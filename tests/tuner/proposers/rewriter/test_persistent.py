@@ -63,6 +63,7 @@ def test_the_number_of_tiles_follows_from_their_size(is_right: Callable[..., boo
     assert is_right(larger, PRODUCT, **SIZES)
 
 
+@pytest.mark.slow
 def test_a_number_of_tiles_that_follows_from_another_size_is_wrong_with_small_blocks(
     checker: Checker,
 ) -> None:

@@ -803,6 +803,7 @@ def kernel(x, w):
 """
 
 
+@pytest.mark.slow
 def test_a_branch_of_a_trip_becomes_masks_of_rows(is_right):
     sizes = {"L": 24, "D": 20, "T": 3}
     selected_variants = [source for source in variants(Rows(), TAPS, **sizes) if "i_mask" in source]

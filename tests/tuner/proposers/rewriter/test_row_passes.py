@@ -142,6 +142,7 @@ def test_passes_keep_their_results_and_take_the_first_of_equal_ones(is_right, sh
     assert is_right(variant, GATE, **shape)
 
 
+@pytest.mark.slow
 def test_a_number_of_passes_that_callers_choose_has_a_guard(is_right):
     source = GATE.replace("def kernel(logits):", "def kernel(logits, *, top=3):")
     source = source.replace("TOPK=3", "TOPK=top")
@@ -172,6 +173,7 @@ def test_a_place_along_an_axis_of_a_tile(is_right):
     assert is_right(variant, TILES, **SHAPE)
 
 
+@pytest.mark.slow
 def test_a_trip_that_reads_another_trips_result_at_an_unknown_distance_loads_it(is_right):
     source = GATE.replace("TOPK + k", "E + k * S").replace("E, TOPK:", "E, S, TOPK:")
     source = source.replace("ids, E, T", "ids, E, 1, T").replace("(T, 3)", "(T, E)")

@@ -86,6 +86,7 @@ def test_a_scan_that_reads_what_it_stored_is_not_shared():
     )
 
 
+@pytest.mark.quick("sums")
 @pytest.mark.parametrize("source", [RUNNING, LARGEST], ids=["sums", "maxima"])
 def test_running_values_of_a_row_are_shared(source: str, is_right: Callable[..., bool]) -> None:
     (variant,) = variants(Split(), source, FEW_SMS, **SIZES)
@@ -93,6 +94,7 @@ def test_running_values_of_a_row_are_shared(source: str, is_right: Callable[...,
     assert is_right(variant, source, **SIZES)
 
 
+@pytest.mark.slow
 def test_running_sums_from_the_end_are_shared(is_right: Callable[..., bool]) -> None:
     backwards = (
         RUNNING.replace("cols = start + tl.arange(0, B)", "cols = N - 1 - start - tl.arange(0, B)")
@@ -103,12 +105,14 @@ def test_running_sums_from_the_end_are_shared(is_right: Callable[..., bool]) -> 
     assert is_right(variant, backwards, **SIZES)
 
 
+@pytest.mark.slow
 def test_running_sums_of_columns_are_shared(is_right: Callable[..., bool]) -> None:
     sizes = {"M": 150, "N": 20}
     (variant,) = variants(Split(), COLUMNS, FEW_SMS, **sizes)
     assert is_right(variant, COLUMNS, **sizes)
 
 
+@pytest.mark.slow
 def test_what_is_read_behind_the_loop_is_the_sum_of_all_parts(
     is_right: Callable[..., bool],
 ) -> None:
@@ -166,6 +170,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 def test_blocks_that_are_only_reduced_leave_a_number_a_part(is_right: Callable[..., bool]) -> None:
     (variant,) = variants(Split(), SUM, FEW_SMS, N=3000)
     assert "sums_total_parts = torch.empty((SPLIT, 1, 1)" in variant

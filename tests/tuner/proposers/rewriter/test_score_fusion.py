@@ -203,9 +203,8 @@ BY_AXES = WINDOWED.replace("softmax[(B * S,)]", "softmax[(S, B)]").replace(
 )
 
 
-@pytest.mark.parametrize(
-    "source", [WINDOWED, pytest.param(BY_AXES, marks=pytest.mark.slow)], ids=["flat", "axes"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [WINDOWED, BY_AXES], ids=["flat", "axes"])
 def test_masks_of_a_row_and_its_columns_are_taken_along(source, is_right):
     variant, whole = variants(FuseScores(), source, **SHAPE)
     assert variant.count("@triton.jit") == 1

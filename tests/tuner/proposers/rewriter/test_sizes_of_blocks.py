@@ -365,6 +365,7 @@ def kernel(q, k):
 """
 
 
+@pytest.mark.slow
 def test_a_capped_block_of_rows_and_of_a_trip_becomes_two_parameters(is_right):
     (first,) = variants(Retile(), BOTH_WAYS, n=4096)
     (line,) = (line for line in first.splitlines() if line.startswith("def kernel"))
