@@ -415,7 +415,14 @@ def kernel(x, weight, keep, *, BLOCK=64, num_warps=4):
     [
         ("", "", ""),
         ("range(0, N, BLOCK)", "range(0, N, 64)", "with BLOCK=16, "),
-        ("at < N)\n        w", "at < N)\n        x *= BLOCK <= 64\n        w", "with BLOCK=256, "),
+        pytest.param(
+            *(
+                "at < N)\n        w",
+                "at < N)\n        x *= BLOCK <= 64\n        w",
+                "with BLOCK=256, ",
+            ),
+            marks=pytest.mark.slow,
+        ),
         ("row * stride + at", "row * N + at", "padded inputs"),
         ("x * w, 0.0", "x, 0.0", "other masks and constants"),
         ("keep, x * w, 0.0", "at < N, x * w, 0.0", "other masks and constants"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from rewriting import HEADER, brief, rewritten, variants
 
 from solkit.core import Checked
