@@ -658,21 +658,35 @@ class TTGIRInterpreter:
         return integers
 
     def _in_turn(self, operation: Operation, address: Array) -> Value:
-        """Return what an atomic gives that all programs add to one counter with: their turn."""
+        """Return what an atomic gives that programs add to counters with: their turn at theirs."""
         kind, parts = operation.all_types[0], operation.text.partition(",")
         amount = self.env.get(operation.operands[1])
-        one = kind.shape == () and (address == address.flat[0]).all()
-        if parts[0].strip() != "add" or not one or amount is None:
+        places = address >> ADDRESS_BITS
+        is_scalar = kind.shape == () and (places == places.flat[0]).all()
+        if parts[0].strip() != "add" or not is_scalar or amount is None:
             return None
         start = self._contents(operation, address, int(address.flat[0] >> ADDRESS_BITS))
         if start is None or operation.results[0] in self.guessed:
             self.guessed.pop(operation.results[0], None)
             start = scalar_value(0)
         self._guess("programs are assumed to get a counter's numbers in turn", operation)
-        counter = int(address.flat[0])
-        times = self.served.get(counter, np.zeros(len(self.active), np.int64))
-        self.served[counter] = times + self.active
-        return start + (times * math.prod(self.grid) + self.numbers) * amount
+        return start + self._turns(address.reshape(-1)) * amount
+
+    def _turns(self, counters: Array) -> Array:
+        """Return each program's turn at its counter, in order of their numbers, and note it.
+
+        A counter's share of the programs that are followed is taken to be its share of all.
+        """
+        turns: Array = np.zeros(len(self.active), np.int64)
+        for counter in np.unique(counters).tolist():
+            own = np.broadcast_to(counters == counter, turns.shape)
+            share = own.mean()
+            times = self.served.get(counter, np.zeros_like(turns))
+            self.served[counter] = times + (self.active & own)
+            round_of_turns = max(round(share * math.prod(self.grid)), 1)
+            own_turns = times * round_of_turns + np.floor(share * self.numbers).astype(np.int64)
+            turns = np.where(own, own_turns, turns)
+        return turns
 
     def _other(self, operation: Operation) -> Array:
         """Return what a load gives where its mask is off; zero by default."""

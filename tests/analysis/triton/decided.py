@@ -150,6 +150,16 @@ def serving_kernel(counter, x, out, tiles, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def serving_in_halves_kernel(counters, x, out, tiles, BLOCK: tl.constexpr):
+    half = tl.program_id(0) % 2
+    tile = tl.atomic_add(counters + half, 1) * 2 + half
+    while tile < tiles:
+        at = tile * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at))
+        tile = tl.atomic_add(counters + half, 1) * 2 + half
+
+
+@triton.jit
 def bins_kernel(x, counts, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     loaded = tl.load(x + at, at < n, 0)
@@ -266,6 +276,11 @@ def serving(device, tiles=37):
     serving_kernel[(8,)](integers(device, [0]), x, out, tiles, BLOCK=128)
 
 
+def serving_in_halves(device, tiles=37):
+    x, out = cuda(device, tiles * 128), cuda(device, tiles * 128)
+    serving_in_halves_kernel[(8,)](integers(device, [0, 0]), x, out, tiles, BLOCK=128)
+
+
 def bins(device, n=4000):
     x = torch.arange(n, dtype=torch.int32, device=device)
     x = torch.where(x % 2 == 0, 3, x % 16)
@@ -281,6 +296,7 @@ def manners(device, n=512):
 CASES = {
     **{f.__name__: f for f in (experts, rows_of_matrix, walking, pages, lengths, raised_flag)},
     **{f.__name__: f for f in (lowered_flag, counted, root, either, serving, bins)},
+    "serving_in_halves": serving_in_halves,
 }
 
 

@@ -126,6 +126,15 @@ def test_a_counter_that_all_programs_share(launched):
     assert first.is_returned
 
 
+def test_counters_that_some_programs_share(launched):
+    accesses = launched(decided.serving_in_halves).demand.accesses
+    first, second = (a for a in accesses if a.kind == "atomic")
+    # 4 programs at each, which then ask once for each of its tiles: 19 even ones, 18 odd ones
+    assert (first.contention.operations, first.contention.busiest_address) == (8, 4)
+    assert (second.contention.operations, second.contention.busiest_address) == (37, 19)
+    assert first.contention.addresses == second.contention.addresses == 2
+
+
 def test_the_manner_of_each_access(launched):
     accesses = launched(decided.manners).demand.accesses
     by_line = [a for a in accesses if a.kind == "load"]
