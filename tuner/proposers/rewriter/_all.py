@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 from solkit.tuner.proposers.rewriter.split_loops import Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
@@ -52,6 +53,7 @@ REWRITES: tuple[Rewrite, ...] = (
     LoopEnds(),
     FuseProducts(),
     RepeatedLoads(),
+    TurnedBlocks(),
     FlatLoops(),
     WholeRow(),
     Unflatten(),
@@ -89,6 +91,7 @@ _STRUCTURAL = (
         FuseLaunches,
     ),
     *(FusePrograms, FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
+    TurnedBlocks,
     *(FlatLoops, Unflatten, PrivateSums, Split, RowPasses, Lanes, Rows, OnePass, AlignedRows),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)

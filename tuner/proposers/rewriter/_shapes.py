@@ -65,13 +65,16 @@ def _shapes_in(function: JitFunction) -> _Shapes:
     return worker
 
 
-def operand_shapes(function: JitFunction, *calls: str, in_stores: bool = False) -> dict[int, Shape]:
-    """Return the shapes of first operands of calls in assignments, by the calls' identities.
+def operand_shapes(
+    function: JitFunction, *calls: str, in_stores: bool = False, place: int = 0
+) -> dict[int, Shape]:
+    """Return the shapes of operands of calls in assignments, by the calls' identities.
 
     Args:
         function: whose calls they are.
         calls: names of functions.
         in_stores: whether calls in other statements count, too.
+        place: of the operand among a call's arguments.
     """
     worker, shapes = _Shapes(), dict[int, Shape]()
     for statement in walk_statements(function.body):
@@ -80,7 +83,8 @@ def operand_shapes(function: JitFunction, *calls: str, in_stores: bool = False) 
         if binding is None and not is_store:
             continue
         for call in calls_within(statement, *calls):
-            shapes[id(call)] = worker.shape_of(call.args[0].value) if call.args else ()
+            is_there = len(call.args) > place
+            shapes[id(call)] = worker.shape_of(call.args[place].value) if is_there else ()
         if binding is not None:
             worker.names[binding.target] = worker.shape_of(binding.value)
     return shapes
