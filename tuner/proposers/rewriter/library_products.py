@@ -16,6 +16,11 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._convolutions import (
+    Convolution,
+    as_convolution,
+    convolution_function,
+)
 from solkit.tuner.proposers.rewriter._edit import launch_line
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -41,7 +46,9 @@ from solkit.tuner.proposers.rewriter.operands import admitted_precisions
 
 __all__ = ["LibraryProducts"]
 
-_OPERATORS = frozenset(f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul"))
+_OPERATORS = frozenset(
+    f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "convolution")
+)
 """Recorded operators that are products."""
 _LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
 _FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
@@ -307,7 +314,8 @@ class _Writer:
             return [statement]
         ahead: list[cst.BaseStatement] = []
         while True:
-            products = [p for node in nodes_within(statement) if (p := _as_product(node))]
+            nodes = nodes_within(statement)
+            products = [p for n in nodes if (p := _as_product(n) or as_convolution(n))]
             for product in reversed(products):  # the innermost first
                 is_first = not _calls_before(statement, product.call)
                 lines = self._launched(product, statement) if is_first else None
@@ -323,9 +331,11 @@ class _Writer:
                 return [*ahead, statement]
 
     def _launched(
-        self, product: _Product, statement: cst.BaseStatement
+        self, product: _Product | Convolution, statement: cst.BaseStatement
     ) -> tuple[str, list[cst.BaseStatement]] | None:
         """Return the name of a product's result, and the statements that compute it."""
+        if isinstance(product, Convolution):
+            return self._launched_convolution(product, statement)
         rank = 3 if _is_batched(product) else 2
         first, second = self._types.of(product.lhs, rank), self._types.of(product.rhs, rank)
         bias = None if product.bias is None else self._types.of(product.bias, 1)
@@ -355,16 +365,45 @@ class _Writer:
             if first.rank == 3:
                 batches = (f"{render_code(n)}.shape[0]" for n in (product.lhs, product.rhs))
                 fits.append(" == ".join(batches))
+        self._rely_on(types, fits)
+        name = self._name_of(product.call, statement, first)
+        return name, list(self._statements(product, name, first.rank))
+
+    def _rely_on(self, types: Sequence[_Type], fits: Sequence[str]) -> None:
+        """Add conditions: that operands have these types, all floats alike, and that they fit."""
+        first = types[0]
         same = [f"{other.dtype} == {first.dtype}" for other in types if other.dtype != first.dtype]
         floats = "(torch.float16, torch.bfloat16, torch.float32)"
-        conditions = [code for t in types for code in t.conditions] + fits
+        conditions = [code for t in types for code in t.conditions] + list(fits)
         self._conditions += [*conditions, *same, f"{first.dtype} in {floats}"]
         self._tensors += [code for t in types for code in t.tensors]
+
+    def _name_of(self, call: cst.BaseExpression, statement: cst.BaseStatement, like: _Type) -> str:
+        """Return the name of a result, of the type of an operand."""
         binding = single_assignment(statement)
-        is_all = binding is not None and binding.value is product.call and not binding.operator
+        is_all = binding is not None and binding.value is call and not binding.operator
         name = binding.target if binding and is_all else free_name("product", self._taken)
-        self._types.own[name] = _Type(first.rank, first.dtype, tensors=first.tensors)
-        return name, list(self._statements(product, name, first.rank))
+        self._types.own[name] = _Type(like.rank, like.dtype, tensors=like.tensors)
+        return name
+
+    def _launched_convolution(
+        self, convolution: Convolution, statement: cst.BaseStatement
+    ) -> tuple[str, list[cst.BaseStatement]] | None:
+        """Return what `_launched` does; of parameters alone, since their sizes are conditions."""
+        bias = [] if convolution.bias is None else [convolution.bias]
+        operands = [convolution.lhs, convolution.rhs, *bias]
+        rank = convolution.rank + 2
+        types = [self._types.of(node, rank) for node in operands[:2]]
+        types += [self._types.of(node, 1) for node in bias]
+        plain = [t for t in types if t is not None]
+        if len(plain) < len(types) or not all(self._is_param(node) for node in operands):
+            return None
+        self._rely_on(plain, convolution.fits)
+        name = self._name_of(convolution.call, statement, plain[0])
+        function = free_name(f"{name}_kernel", self._taken)
+        definition = convolution_function(function, convolution, self._precision)
+        self.functions.append(definition)
+        return name, list(convolution.statements(name, definition))
 
     def _is_param(self, node: cst.BaseExpression) -> bool:
         """Tell whether an expression is a parameter, or an attribute of one."""

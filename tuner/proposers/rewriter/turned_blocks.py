@@ -170,7 +170,9 @@ class _Blocks:
     def _hides(self, pointer: cst.BaseExpression) -> bool:
         """Tell whether an index of the first axis is made by a division."""
         whole = expand_names(pointer, self._plain)
-        rows = [n for n in nodes_within(whole) if isinstance(n, cst.Subscript) and _axes(n) == _ROWS]
+        rows = [
+            n for n in nodes_within(whole) if isinstance(n, cst.Subscript) and _axes(n) == _ROWS
+        ]
         divisions = (cst.FloorDivide, cst.Modulo)
         return any(isinstance(node, divisions) for node in nodes_within(*rows))
 
