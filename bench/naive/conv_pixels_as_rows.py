@@ -13,7 +13,7 @@ def reference(x, weight):
     return torch.nn.functional.conv2d(x, weight)
 
 
-def inputs(N=16, C=32, O=64, H=64, W=64, dtype=torch.float32, device="cuda"):  # noqa: E741
+def inputs(N=16, C=32, O=64, H=64, W=64, dtype=torch.float32, device="cuda"):
     x = torch.randn(N, C, H, W, dtype=dtype, device=device)
     return x, torch.randn(O, C, 3, 3, dtype=dtype, device=device) * (9 * C) ** -0.5
 

@@ -44,9 +44,11 @@ def recording_host_calls() -> Iterator[Counter[str]]:
             gc.enable()
 
 
-_NOT_CALLED = ("__del__", "remove", "__torch_function__", "__torch_dispatch__")
-"""Functions that Python and torch call at a line by themselves: where objects and weak references
-end, which differs by what else is in memory, and for tensors' methods."""
+_HOOKS = ("__del__", "__torch_function__", "__torch_dispatch__")
+"""Methods that Python and torch call by themselves: where an object ends, which differs by what
+else is in memory, and for tensors' methods."""
+_WEAK_REFERENCES = ("weakref", "_weakrefset")
+"""Modules whose functions Python calls where an object ends that a weak reference names."""
 _GENERATED = ("<string>", "<frozen importlib")
 """Begins of the files of what is not written out, or runs only where a module is imported first."""
 
@@ -54,7 +56,8 @@ _GENERATED = ("<string>", "<frozen importlib")
 def _is_called_by_user(frame: FrameType) -> bool:
     """Tell whether a line of the user's calls a function that is not the user's."""
     code, caller = frame.f_code, frame.f_back
-    if caller is None or code.co_name in _NOT_CALLED or code.co_filename.startswith(_GENERATED):
+    is_hook = code.co_name in _HOOKS or frame.f_globals.get("__name__") in _WEAK_REFERENCES
+    if caller is None or is_hook or code.co_filename.startswith(_GENERATED):
         return False
     is_user = fake_cuda.is_user_file
     return is_user(caller.f_code.co_filename) and not is_user(code.co_filename)

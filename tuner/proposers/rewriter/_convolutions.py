@@ -79,7 +79,7 @@ class Convolution:
 
     @property
     def is_padded(self) -> bool:
-        """Whether the result may need elements outside of the images."""
+        """True where the result may need elements outside of the images."""
         return set(self.options["padding"]) != {"0"}
 
     @property

@@ -21,9 +21,23 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
 )
 
-__all__ = ["ALLOCATORS", "UnknownTypeError", "kept_type", "memory_type"]
+__all__ = [
+    "ALLOCATORS",
+    "SAME_TYPE",
+    "TENSOR_QUERIES",
+    "UnknownTypeError",
+    "kept_type",
+    "memory_type",
+]
 
 ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
+TENSOR_QUERIES = frozenset(
+    (
+        *("shape", "size", "numel", "dim", "ndim", "stride", "is_contiguous"),
+        *("dtype", "element_size", "device", "is_cuda"),
+    )
+)
+"""Attributes, and methods that only ask: what a tensor tells whatever its elements are."""
 _ROUNDED = ("tl.float16", "tl.bfloat16", "tl.float32", "tl.float64")
 _OTHER_NAMES = {
     **{"half": "float16", "float": "float32", "double": "float64", "bool": "int1"},
@@ -34,7 +48,7 @@ _OTHER_NAMES = {
 _SAME_NAMES = frozenset(
     "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 )
-_SAME_TYPE = (
+SAME_TYPE = (
     *("contiguous", "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute"),
     *("t", "detach", "clone", "expand", "narrow", "select"),
 )
@@ -119,7 +133,7 @@ def _origin(node: cst.BaseExpression, launcher: cst.FunctionDef) -> str | cst.Ba
             return _type_of(node, launcher)
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             names_type = any("torch" in render_code(arg) for arg in node.args)
-            is_view = node.func.attr.value in _SAME_TYPE and not names_type
+            is_view = node.func.attr.value in SAME_TYPE and not names_type
             if not is_view:
                 return node
             node = node.func.value

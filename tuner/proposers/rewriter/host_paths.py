@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._kept_types import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     assigned_names,
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 _OTHERWISE = "kernel_otherwise"
-_PURE = frozenset("dim numel size stride is_contiguous element_size len min max isinstance".split())
+_PURE = TENSOR_QUERIES | {"len", "min", "max", "isinstance"}
 """Functions and methods that a test may call: they ask, and change nothing."""
 
 
@@ -171,15 +172,12 @@ def _passes_on(before: Sequence[cst.BaseStatement], test: cst.BaseExpression) ->
     return bool(tested & names_within(*changed))
 
 
-_SIZES = frozenset("shape ndim dtype device is_cuda numel dim size stride".split())
-
-
 def _names_of_contents(*nodes: cst.CSTNode) -> set[str]:
     """Return names that are used for more than the sizes of what they stand for."""
     sized = {
         id(node.value)
         for node in nodes_within(*nodes)
-        if isinstance(node, cst.Attribute) and node.attr.value in _SIZES
+        if isinstance(node, cst.Attribute) and node.attr.value in TENSOR_QUERIES
     }
     return {
         node.value

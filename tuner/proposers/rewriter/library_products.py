@@ -16,12 +16,14 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from solkit.ops import OPERATORS
 from solkit.tuner.proposers.rewriter._convolutions import (
     Convolution,
     as_convolution,
     convolution_function,
 )
 from solkit.tuner.proposers.rewriter._edit import launch_line
+from solkit.tuner.proposers.rewriter._kept_types import SAME_TYPE, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -53,11 +55,14 @@ _OPERATORS = frozenset(
 _LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
 _FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
 _METHODS = ("matmul", "mm", "bmm")
-_SAME_TYPE = frozenset("contiguous clone detach t transpose permute view reshape".split())
+_SAME_RANK = frozenset("contiguous clone detach t transpose permute view reshape".split())
+"""Methods whose result has the type of their tensor, and sizes that are known if it has some."""
 _NEW = ("torch.empty", "torch.zeros", "torch.ones")
 _LIKE = ("torch.empty_like", "torch.zeros_like")
 _EXACT = "ieee"
 _MOST_STEPS = 20
+_MOST = 65536
+"""Programs along a grid's last axes are fewer: batches, which one of these counts."""
 _TRANSPOSED = ("T", "mT")
 
 
@@ -176,7 +181,7 @@ class _Types:
         if name in _NEW:
             return self._of_new(call)
         method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-        if method not in _SAME_TYPE or not isinstance(call.func, cst.Attribute):
+        if method not in _SAME_RANK or not isinstance(call.func, cst.Attribute):
             return None
         if method not in ("view", "reshape"):
             return self.of(call.func.value, rank, steps - 1)
@@ -357,14 +362,14 @@ class _Writer:
             fits = [f"{added}.is_contiguous()", f"{added}.numel() == {columns}"]
         else:
             fits = []
-        if self._is_param(product.lhs) and self._is_param(product.rhs):  # else it raises, as before
+        if self._are_params(product):
             axes = first.rank - 1, second.rank - (1 if product.is_linear else 2)
             sizes = zip((product.lhs, product.rhs), axes, strict=True)
             extents = [f"{render_code(node)}.shape[{axis}]" for node, axis in sizes]
             fits.append(" == ".join(extents))
             if first.rank == 3:
                 batches = (f"{render_code(n)}.shape[0]" for n in (product.lhs, product.rhs))
-                fits.append(" == ".join(batches))
+                fits += [" == ".join(batches), f"{render_code(product.lhs)}.shape[0] < {_MOST}"]
         self._rely_on(types, fits)
         name = self._name_of(product.call, statement, first)
         return name, list(self._statements(product, name, first.rank))
@@ -405,6 +410,10 @@ class _Writer:
         self.functions.append(definition)
         return name, list(convolution.statements(name, definition))
 
+    def _are_params(self, product: _Product) -> bool:
+        """Tell whether operands are parameters, so that the guard can compare their sizes."""
+        return self._is_param(product.lhs) and self._is_param(product.rhs)
+
     def _is_param(self, node: cst.BaseExpression) -> bool:
         """Tell whether an expression is a parameter, or an attribute of one."""
         while isinstance(node, cst.Attribute) and node.attr.value not in _TRANSPOSED:
@@ -428,6 +437,10 @@ class _Writer:
                 operands[word] = code
         first, second = operands["lhs"], operands["rhs"]
         over, to = (-1, -2) if product.is_linear else (-2, -1)
+        if not self._are_params(product):  # PyTorch raises as well
+            sides = [f"{first}.shape[{rank - 1}] == {second}.shape[{over + rank}]"]
+            sides += [f"{first}.shape[0] == {second}.shape[0] < {_MOST}"] if rank == 3 else []
+            yield parse_statement(f"assert {' and '.join(sides)}")
         sizes = [f"{first}.shape[{axis}]" for axis in range(rank - 1)]
         sizes.append(f"{second}.shape[{to + rank}]")
         like = f"dtype={first}.dtype, device={first}.device"
@@ -465,8 +478,8 @@ def _is_out_of_order(statement: cst.SimpleStatementLine) -> bool:
     return any(isinstance(node, kinds) for node in nodes_within(statement))
 
 
-_PURE_CALLS = frozenset("torch F len min max int float tl triton".split())
-"""Functions, or what has them, that change nothing."""
+_BUILTINS = frozenset(("len", "min", "max", "int", "float"))
+_LANGUAGES = ("tl", "triton", "math")
 
 
 def _calls_before(statement: cst.CSTNode, product: cst.CSTNode) -> bool:
@@ -474,13 +487,23 @@ def _calls_before(statement: cst.CSTNode, product: cst.CSTNode) -> bool:
     for node in nodes_within(statement):
         if node is product:
             return False
-        if isinstance(node, cst.Call) and all(part is not product for part in nodes_within(node)):
-            owner, _, method = called_name(node).rpartition(".")
-            is_pure = (owner or method).split(".")[0] in _PURE_CALLS or bool(owner)
-            words = {arg.keyword.value for arg in node.args if arg.keyword}
-            if not is_pure or method.endswith("_") or words & {"out", "inplace"}:
-                return True
+        is_ahead = isinstance(node, cst.Call) and all(p is not product for p in nodes_within(node))
+        if is_ahead and isinstance(node, cst.Call) and _may_write(node):
+            return True
     return False
+
+
+def _may_write(call: cst.Call) -> bool:
+    """Tell whether a call may change a tensor: so may all but operators that are known to read."""
+    owner, _, word = called_name(call).rpartition(".")
+    if {arg.keyword.value for arg in call.args if arg.keyword} & {"out", "inplace"}:
+        return True
+    if not owner:
+        return word not in _BUILTINS
+    if owner.split(".")[0] in _LANGUAGES or word in SAME_TYPE or word in TENSOR_QUERIES:
+        return False
+    record = OPERATORS.get(f"aten.{word}")
+    return record is None or bool(record.in_place_of or record.writes)
 
 
 def _function(function: str, has_bias: bool, is_batched: bool, precision: str) -> cst.FunctionDef:

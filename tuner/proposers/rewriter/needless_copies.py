@@ -24,7 +24,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -57,7 +57,6 @@ from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
 __all__ = ["NeedlessCopies"]
 
-_METADATA = frozenset("shape stride numel dtype device size dim ndim is_contiguous is_cuda".split())
 _TYPES = {
     **{name: name for name in ("float16", "bfloat16", "float32")},
     **{"half": "float16", "float": "float32"},
@@ -262,7 +261,7 @@ def _only_asks(statement: cst.BaseStatement) -> bool:
         return False
     plain = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
     for call in calls_within(statement):
-        asks = isinstance(call.func, cst.Attribute) and call.func.attr.value in _METADATA
+        asks = isinstance(call.func, cst.Attribute) and call.func.attr.value in TENSOR_QUERIES
         if called_name(call) not in plain and not asks and _copied(call)[0] is None:
             return False
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
@@ -278,7 +277,7 @@ def _uses(statement: cst.CSTNode, name: str) -> int:
     owners = {
         id(node.value)
         for node in nodes_within(statement)
-        if isinstance(node, cst.Attribute) and node.attr.value in _METADATA
+        if isinstance(node, cst.Attribute) and node.attr.value in TENSOR_QUERIES
     }
     owners |= {id(c.args[0].value) for c in calls_within(statement, *_LIKE) if c.args}
     return sum(

@@ -103,22 +103,22 @@ def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
                     yield call, parse_expression(_called(layer, value, layers[attribute]))
 
 
-def _called(layer: str, value: str, made: cst.Call) -> str:
+def _called(layer: str, value: str, maker: cst.Call) -> str:
     """Return the function that a layer is, on a value."""
-    kind = _CONSTRUCTORS[render_code(made.func)]
+    kind = _CONSTRUCTORS[render_code(maker.func)]
     arguments = [value, f"{layer}.weight"]
-    arguments += [f"{layer}.bias"] if _may_add(made, kind) else ["None"]
+    arguments += [f"{layer}.bias"] if _may_add(maker, kind) else ["None"]
     if kind == "Linear":
         arguments = arguments if arguments[-1] != "None" else arguments[:-1]
         return f"torch.nn.functional.linear({', '.join(arguments)})"
-    options = [f"{word}={layer}.{word}" for word in _OPTIONS if _is_given(made, word)]
+    options = [f"{word}={layer}.{word}" for word in _OPTIONS if _is_given(maker, word)]
     return f"torch.nn.functional.{kind.lower()}({', '.join([*arguments, *options])})"
 
 
-def _is_given(made: cst.Call, word: str) -> bool:
+def _is_given(maker: cst.Call, word: str) -> bool:
     """Tell whether a convolution's constructor gets an option."""
-    plain = [arg for arg in made.args if arg.keyword is None]
-    keywords = {arg.keyword.value for arg in made.args if arg.keyword}
+    plain = [arg for arg in maker.args if arg.keyword is None]
+    keywords = {arg.keyword.value for arg in maker.args if arg.keyword}
     return word in keywords or len(plain) > _OPTIONS.index(word) + 3
 
 

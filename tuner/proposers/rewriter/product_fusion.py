@@ -31,7 +31,7 @@ from solkit.tuner.proposers.rewriter._elementwise import (
     sum_terms,
     tile_of,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import Pointers, is_write
@@ -65,7 +65,6 @@ from solkit.tuner.proposers.rewriter._values import all_names, single_values
 __all__ = ["FuseProducts"]
 
 _LIKE = tuple(f"torch.{word}_like" for word in ("empty", "zeros", "ones", "full", "rand", "randn"))
-_METADATA = ("shape", "stride", "numel", "dtype", "device", "size", "element_size", "ndim")
 _DTYPE = re.compile(r"torch\.(float16|bfloat16|float32|float8_e4m3fn|float8_e5m2|int8|int32)")
 _LONGEST_CHAIN = 6
 
@@ -159,7 +158,7 @@ class _Between:
             metadata = {
                 id(node.value)
                 for node in nodes_within(statement)
-                if isinstance(node, cst.Attribute) and node.attr.value in _METADATA
+                if isinstance(node, cst.Attribute) and node.attr.value in TENSOR_QUERIES
             }
             metadata |= {id(call.args[0].value) for call in calls_within(statement, *_LIKE)}
             uses += [
@@ -212,7 +211,7 @@ def _nothing_between(first: Launch, second: Launch) -> bool:
             return False
         for call in calls_within(statement):
             plain = called_name(call) in (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2")
-            method = isinstance(call.func, cst.Attribute) and call.func.attr.value in _METADATA
+            method = isinstance(call.func, cst.Attribute) and call.func.attr.value in TENSOR_QUERIES
             if not plain and not method:
                 return False
     return True

@@ -68,7 +68,8 @@ _OPERATORS: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
     cst.NotEqual: operator.ne,
 }
 _UNCHANGED = ("tl.max_contiguous", "tl.multiple_of", "tl.max_constancy", "tl.cast")
-_Value = int | np.ndarray | None
+_Block = np.ndarray[Any, Any]
+_Value = int | _Block | None
 
 
 class TurnedBlocks:
@@ -257,11 +258,11 @@ class _Blocks:
         if name == "tl.program_id":
             return 0
         parts = [self.value_of(part) for part in _operands(call)]
-        if name == "tl.arange" and len(parts) == 2 and all(isinstance(p, int) for p in parts):
-            return np.arange(*parts)
-        if name == "tl.cdiv" and len(parts) == 2:
+        if name in ("tl.arange", "tl.cdiv") and len(parts) == 2:
             one, two = parts
-            return -(-one // two) if isinstance(one, int) and isinstance(two, int) else None
+            if not isinstance(one, int) or not isinstance(two, int):
+                return None
+            return np.arange(one, two) if name == "tl.arange" else -(-one // two)
         return parts[0] if name in _UNCHANGED or _is_conversion(call) else None
 
 
@@ -298,7 +299,7 @@ def _combined(operator: cst.CSTNode, one: _Value, two: _Value) -> _Value:
     return value if isinstance(value, np.ndarray) else int(value)
 
 
-def _contiguous(places: np.ndarray, axis: int) -> float:
+def _contiguous(places: _Block, axis: int) -> float:
     """Return how many elements follow each other in memory along an axis, in the mean."""
     lines = places.size / places.shape[axis]
     breaks = np.count_nonzero(np.diff(places, axis=axis) != 1)
