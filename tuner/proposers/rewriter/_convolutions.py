@@ -30,7 +30,8 @@ _RANKS = {
 }
 _OPTIONS = {"stride": 1, "padding": 0, "dilation": 1}
 """Arguments behind the bias, with their defaults."""
-_LIMIT = 2**31
+_LIMIT = 2**31 - 2**16
+"""Elements of a tensor, and pixels: their indices, of a last block too, are 32-bit numbers."""
 _MOST_BLOCKS = 65535
 """Of a grid's second axis."""
 _BLOCKS = {"BLOCK_O": 64, "BLOCK_P": 128, "BLOCK_K": 32}
@@ -104,7 +105,7 @@ class Convolution:
             *self.conditions,
             f"{lhs}.is_contiguous() and {rhs}.is_contiguous()",
             f"{lhs}.shape[1] == {rhs}.shape[1]",
-            f"min({listed}) > 0 and max({count}, {lhs}.numel()) < {_LIMIT}",
+            f"min({listed}) > 0 and max({count}, {lhs}.numel(), {rhs}.numel()) < {_LIMIT}",
             f"{rhs}.shape[0] <= {_MOST_BLOCKS}",
             *(f"{code}.is_contiguous() and {code}.numel() == {rhs}.shape[0]" for code in bias),
         ]
