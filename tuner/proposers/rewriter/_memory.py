@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
@@ -9,6 +10,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
     HINTS,
+    JitFunction,
     argument_of,
     assigned_names,
     called_name,
@@ -17,7 +19,16 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
 )
 
-__all__ = ["WRITES", "Pointers", "hides_access", "is_write", "may_write", "touches_memory"]
+__all__ = [
+    "WRITES",
+    "Pointers",
+    "hides_access",
+    "is_write",
+    "may_meet",
+    "may_write",
+    "pointers_of",
+    "touches_memory",
+]
 
 _ATOMICS = tuple(f"tl.atomic_{word}" for word in "add max min and or xor cas xchg".split())
 WRITES = ("tl.store", *_ATOMICS)
@@ -58,6 +69,11 @@ def may_write(call: cst.Call) -> bool:
     if isinstance(call.func, cst.Name):
         return call.func.value not in _PYTHON
     return called_name(call).startswith(_EFFECTS) or hides_access(call)
+
+
+def may_meet(one: Collection[str], two: Collection[str]) -> bool:
+    """Tell whether pointers with these bases may be to one tensor; ``""`` is not clear."""
+    return not set(one).isdisjoint(two) or "" in one or "" in two
 
 
 class Pointers:
@@ -121,6 +137,12 @@ class Pointers:
         if name.endswith(".to") and kinds in (["tl.int32"], ["tl.int64"]):
             return frozenset()  # a pointer would be none any more
         return frozenset({""})
+
+
+@functools.lru_cache(64)  # each access of a function asks
+def pointers_of(function: JitFunction) -> Pointers:
+    """Return the pointers of a whole function."""
+    return Pointers(function.body, set(function.params) - set(function.constants))
 
 
 def _numbers_within(body: Sequence[cst.BaseStatement]) -> set[str]:

@@ -21,7 +21,9 @@ from solkit.tuner.proposers.rewriter._memory import (
     WRITES,
     Pointers,
     is_write,
+    may_meet,
     may_write,
+    pointers_of,
     touches_memory,
 )
 from solkit.tuner.proposers.rewriter._parse import (
@@ -38,7 +40,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     numbered_name,
-    parenthesized,
     parse_expression,
     parse_statement,
     render_code,
@@ -54,6 +55,7 @@ __all__ = [
     "accessed_params",
     "all_names",
     "argument_aliases",
+    "argument_bases",
     "as_blocked_loop",
     "base_pointer",
     "is_runtime_size",
@@ -323,7 +325,7 @@ def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
 
 def accessed_params(function: JitFunction) -> set[str]:
     """Return the parameters that a function's loads and stores start from, where that is clear."""
-    pointers = Pointers(function.body, function.params)
+    pointers = pointers_of(function)
     calls = filter(touches_memory, calls_within(function.node))
     bases = [pointers.bases(argument_of(call, 0, "pointer")) for call in calls]
     return {base for clear in bases if len(clear) == 1 for base in clear} - {""}
@@ -331,39 +333,29 @@ def accessed_params(function: JitFunction) -> set[str]:
 
 def reads_other_trips(launch: Launch, loop: cst.For) -> bool:
     """Tell whether a trip may read what another trip writes: a tensor at a place it does not."""
-    stored: dict[str, set[str]] = {}
-    for tensor, address in _addresses(launch, loop, *WRITES):
-        stored.setdefault(tensor, set()).add(address)
+    stored = list(_addresses(launch, loop, *WRITES))
     return any(
-        tensor in stored and address not in stored[tensor]
-        for tensor, address in _addresses(launch, loop, "tl.load")
+        place != other_place and may_meet(tensors, others)
+        for tensors, place in _addresses(launch, loop, "tl.load")
+        for others, other_place in stored
     )
 
 
-def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[str, str]]:
-    """Yield what accesses of a loop are to, as the launcher has it, and at what place in it."""
-    values = _pointer_names(launch.function)
+def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[frozenset[str], str]]:
+    """Yield what accesses of a loop may be to, as the launcher has it, and at what place in it."""
+    values = whole_values(launch.function.body)
     for call in calls_within(loop, *calls):
+        tensors = argument_bases(launch, call)
         pointer = substitute_names(call.args[0].value, values)
-        base = base_pointer(pointer, launch.function.params)
-        argument = launch.arguments.get(base)
-        place = render_code(substitute_names(pointer, {base: cst.Name("start")}))
-        yield base if argument is None else render_code(argument), "".join(place.split())
+        start = dict.fromkeys(launch.function.params, cst.Name("start"))
+        yield tensors, compact_code(substitute_names(pointer, start))
 
 
-def _pointer_names(function: JitFunction) -> dict[str, cst.BaseExpression]:
-    """Return the sums that a function's names stand for, as far as these are assigned once."""
-    names = Counter(assigned_names(*function.body))
-    values: dict[str, cst.BaseExpression] = {}
-    for statement in function.body:
-        binding = single_assignment(statement)
-        if (
-            binding is not None
-            and names[binding.target] == 1
-            and _is_operation(binding.value, *_SUMS)
-        ):
-            values[binding.target] = parenthesized(substitute_names(binding.value, values))
-    return values
+def argument_bases(launch: Launch, call: cst.Call) -> frozenset[str]:
+    """Return the arguments that a call's pointer may start from; ``""`` for what is not clear."""
+    arguments = launch.arguments
+    bases = pointers_of(launch.function).bases(argument_of(call, 0, "pointer"))
+    return frozenset(render_code(arguments[b]) if b in arguments else b for b in bases)
 
 
 def without_repeats(

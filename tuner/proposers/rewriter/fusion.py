@@ -24,7 +24,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
 from solkit.tuner.proposers.rewriter._masks import conjuncts, masked_loads
-from solkit.tuner.proposers.rewriter._memory import WRITES, Pointers
+from solkit.tuner.proposers.rewriter._memory import WRITES, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._offset_products import (
     OtherOffsetError,
@@ -219,9 +219,7 @@ def is_harmless(call: cst.Call) -> bool:
 
 def _roots(launch: Launch, *calls: str) -> set[str]:
     """Return the tensors of a launcher that a launch reads from, or writes to."""
-    function = launch.function
-    pointers = Pointers(function.body, set(function.params) - set(function.constants))
-    touched = pointers.touched(calls_within(function.node, *calls))
+    touched = pointers_of(launch.function).touched(calls_within(launch.function.node, *calls))
     tensors = (v for name, v in launch.arguments.items() if touched & {name, ""})
     return {root_name(value, launch.launcher) for value in tensors}
 

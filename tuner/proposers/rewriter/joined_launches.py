@@ -28,7 +28,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     program_axis,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
-from solkit.tuner.proposers.rewriter._memory import Pointers, hides_access, is_write
+from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
@@ -466,10 +466,9 @@ def _allocation(value: cst.BaseExpression, launch: Launch) -> cst.BaseStatement 
 
 def _written_params(launch: Launch) -> set[str] | None:
     """Return the parameters through which a function writes; ``None`` if that is not clear."""
-    function = launch.function
-    pointers = Pointers(function.body, set(function.params) - set(function.constants))
+    pointers = pointers_of(launch.function)
     written = set[str]()
-    for call in filter(is_write, calls_within(function.node)):
+    for call in filter(is_write, calls_within(launch.function.node)):
         bases = pointers.bases(argument_of(call, 0, "pointer"))
         if len(bases) != 1 or not bases <= set(launch.arguments):
             return None

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import changed_text
-from solkit.tuner.proposers.rewriter._memory import Pointers, is_write, may_write, touches_memory
+from solkit.tuner.proposers.rewriter._memory import (
+    Pointers,
+    is_write,
+    may_write,
+    pointers_of,
+    touches_memory,
+)
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -54,7 +60,7 @@ class Hoist:
 def _shares_tensors(text: KernelText, name: str, function: JitFunction) -> bool:
     """Tell whether two parameters that are accessed are one tensor in some launch."""
     accesses = filter(touches_memory, calls_within(function.node))
-    pointers = Pointers(function.body, function.params).touched(accesses)
+    pointers = pointers_of(function).touched(accesses)
     return any(
         not launch.alone(pointer)
         for launch in text.launches_of(name)
@@ -100,7 +106,7 @@ def _part_statements(
     """Return the statements that may move ahead, and the others; `kept` names stay."""
     written = assigned_names(*body)
     changing = {variable, *written}
-    pointers = Pointers(function.body, function.params)
+    pointers = pointers_of(function)
     writes = [call for s in body for call in calls_within(s) if may_write(call)]
     stored = pointers.touched(filter(is_write, writes))
     stored |= frozenset() if all(map(is_write, writes)) else {""}

@@ -34,7 +34,7 @@ from solkit.tuner.proposers.rewriter._elementwise import (
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
-from solkit.tuner.proposers.rewriter._memory import Pointers, is_write
+from solkit.tuner.proposers.rewriter._memory import is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -398,7 +398,7 @@ def _without_unused_pointers(node: cst.FunctionDef, param: str) -> cst.FunctionD
 def _written_params(function: JitFunction) -> frozenset[str]:
     params = frozenset(function.params) - set(function.constants)
     writes = filter(is_write, calls_within(function.node))
-    written = Pointers(function.body, params).touched(writes)
+    written = pointers_of(function).touched(writes)
     return params if "" in written else written
 
 

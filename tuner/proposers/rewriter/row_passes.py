@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     program_axis,
     renamed_function,
 )
+from solkit.tuner.proposers.rewriter._memory import may_meet, may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     RANGES,
@@ -61,7 +62,7 @@ from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
-    base_pointer,
+    argument_bases,
     without_repeats,
     without_zeros,
 )
@@ -184,8 +185,8 @@ def _with_straight_passes(launch: Launch, sizes: Mapping[str, int]) -> Launch | 
         return None
     aliases, params = argument_aliases(launch), launch.function.params
     once = _with_body(launch, without_repeats(_as_decided(unrolled), aliases, params))
-    kept = _without_lost_stores(_with_kept_results(once), aliases, params)
-    return _with_body(launch, kept)
+    kept = _with_body(once, _with_kept_results(once))
+    return _with_body(kept, _without_lost_stores(kept))
 
 
 def _as_decided(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
@@ -280,7 +281,7 @@ def _with_body(launch: Launch, body: Sequence[cst.BaseStatement]) -> Launch:
 
 def _with_kept_results(launch: Launch) -> list[cst.BaseStatement]:
     """Return statements whose loads of single elements that were stored take the stored name."""
-    body, aliases = launch.function.body, argument_aliases(launch)
+    body = launch.function.body
     scope = next((scope for _, scope in tile_accesses(launch.function)), None)
     result: list[cst.BaseStatement] = []
     for statement in body:
@@ -288,7 +289,7 @@ def _with_kept_results(launch: Launch) -> list[cst.BaseStatement]:
         value = None if binding is None or binding.operator else binding.value
         name = ""
         if scope is not None and isinstance(value, cst.Call) and called_name(value) == "tl.load":
-            name = _kept_name(value, result, aliases, scope)
+            name = _kept_name(value, result, launch, scope)
         kept = [(value, cst.Name(name))] if name and value is not None else []
         result.append(replace_each(statement, kept) if kept else statement)
     return result
@@ -297,12 +298,12 @@ def _with_kept_results(launch: Launch) -> list[cst.BaseStatement]:
 def _kept_name(
     load: cst.Call,
     before: Sequence[cst.BaseStatement],
-    aliases: Mapping[str, frozenset[str]],
+    launch: Launch,
     scope: Scope,
 ) -> str:
     """Return the name whose value was stored where a scalar load reads; empty if unknown."""
-    pointer, params = load.args[0].value, scope.function.params
-    base, mask = base_pointer(pointer, params), argument_of(load, 1, "mask")
+    pointer, mask = load.args[0].value, argument_of(load, 1, "mask")
+    tensors = argument_bases(launch, load)
     needed = names_within(pointer) | (set() if mask is None else names_within(mask))
     place = compact_code(pointer), "" if mask is None else compact_code(mask)
     words = {arg.keyword.value for arg in load.args if arg.keyword is not None}
@@ -316,14 +317,13 @@ def _kept_name(
             is_kept = isinstance(value, cst.Name) and value.value not in changed
             return value.value if is_kept and isinstance(value, cst.Name) else ""
         if store is not None:
-            own = base_pointer(store.args[0].value, params)
-            is_same = own in {base, *aliases.get(base, ())} or own not in params
+            is_same = may_meet(tensors, argument_bases(launch, store))
             if is_same and not _is_apart(pointer, store.args[0].value, scope):
                 return ""
-        elif statements_of(statement) or any(_is_ordered(c) for c in calls_within(statement)):
+        elif statements_of(statement) or any(map(may_write, calls_within(statement))):
             return ""
         changed |= set(assigned_names(statement))
-        if needed & changed or base not in params:
+        if needed & changed or "" in tensors:
             return ""
     return ""
 
@@ -355,10 +355,10 @@ def _with_joined_programs(text: KernelText) -> str:
     nodes: dict[str, cst.FunctionDef | None] = {}
     for launch in text.single:
         body = _without_idle_branches(launch, _with_one_index(launch.function))
-        aliases, params = argument_aliases(launch), launch.function.params
-        kept = _with_kept_results(_with_body(launch, body))
-        kept = _without_idle_barriers(_without_lost_stores(kept, aliases, params))
-        nodes[launch.function.name] = with_body(launch.function.node, kept)
+        once = _with_body(launch, body)
+        kept = _with_body(once, _with_kept_results(once))
+        rest = _without_idle_barriers(_without_lost_stores(kept))
+        nodes[launch.function.name] = with_body(launch.function.node, rest)
     return changed_text(text, functions=nodes)
 
 
@@ -434,24 +434,18 @@ def _with_short_pointers(statement: cst.BaseStatement, name: str) -> cst.BaseSta
     return replace_each(statement, pairs) if pairs else statement
 
 
-def _without_lost_stores(
-    body: Sequence[cst.BaseStatement],
-    aliases: Mapping[str, frozenset[str]],
-    params: Sequence[str],
-) -> list[cst.BaseStatement]:
+def _without_lost_stores(launch: Launch) -> list[cst.BaseStatement]:
     """Return statements without stores that a later one overwrites before anything reads them."""
-    return [s for at, s in enumerate(body) if not _is_lost(s, body[at + 1 :], aliases, params)]
+    body = launch.function.body
+    return [s for at, s in enumerate(body) if not _is_lost(s, body[at + 1 :], launch)]
 
 
 def _is_lost(
-    statement: cst.BaseStatement,
-    behind: Sequence[cst.BaseStatement],
-    aliases: Mapping[str, frozenset[str]],
-    params: Sequence[str],
+    statement: cst.BaseStatement, behind: Sequence[cst.BaseStatement], launch: Launch
 ) -> bool:
     store = _store(statement)
-    base = "" if store is None else base_pointer(store.args[0].value, params)
-    if store is None or base not in params:
+    tensors = frozenset({""}) if store is None else argument_bases(launch, store)
+    if store is None or "" in tensors:
         return False
     place, needed = _place(store), names_within(store.args[0].value)
     mask = argument_of(store, 2, "mask")
@@ -462,7 +456,7 @@ def _is_lost(
             return True
         if statements_of(other) or needed & set(assigned_names(other)):
             return False
-        if _may_read(other, base, aliases, params):
+        if _may_read(other, tensors, launch):
             return False
     return False
 
@@ -478,21 +472,12 @@ def _place(store: cst.Call) -> tuple[str, str]:
     return compact_code(store.args[0].value), "" if mask is None else compact_code(mask)
 
 
-def _may_read(
-    statement: cst.BaseStatement,
-    base: str,
-    aliases: Mapping[str, frozenset[str]],
-    params: Sequence[str],
-) -> bool:
+def _may_read(statement: cst.BaseStatement, tensors: frozenset[str], launch: Launch) -> bool:
     """Tell whether a statement may read what was stored, or lets other programs do so."""
     for call in calls_within(statement):
-        word = called_name(call)
-        if word == "tl.store" or not call.args:
-            continue
-        if _is_ordered(call):
+        if called_name(call) == "tl.load" and may_meet(tensors, argument_bases(launch, call)):
             return True
-        source = base_pointer(call.args[0].value, params) if word == "tl.load" else ""
-        if word == "tl.load" and (source not in params or source in {base, *aliases[base]}):
+        if called_name(call) != "tl.store" and may_write(call):
             return True
     return False
 

@@ -34,7 +34,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
-from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -66,7 +66,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import base_pointer, reads_other_trips
+from solkit.tuner.proposers.rewriter._values import argument_bases, reads_other_trips
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Split"]
@@ -287,19 +287,12 @@ def _writes_in_order(loop: Loop) -> bool:
 
 def _reads_own_writes(launch: Launch, loop: Loop) -> bool:
     """Tell whether a trip loads from a tensor that it stored to before: it may be what it wrote."""
-    values = {b.target: parenthesized(b.value) for s in loop.body if (b := single_assignment(s))}
-    params, stored = launch.function.params, set[str]()
-    for call in (n for n in nodes_within(loop.node) if isinstance(n, cst.Call)):
-        is_write = called_name(call) in WRITES
-        if not is_write and called_name(call) != "tl.load":
-            continue
-        pointer = call.args[0].value
-        for _ in range(_MOST_NAMES):
-            pointer = substitute_names(pointer, values)
-        base = base_pointer(pointer, params)
-        if is_write:
-            stored.add(base)
-        elif base in stored:
+    stored = set[str]()
+    for call in filter(touches_memory, calls_within(loop.node)):
+        tensors = argument_bases(launch, call)
+        if is_write(call):
+            stored |= tensors
+        elif stored and may_meet(tensors, stored):
             return True
     return False
 

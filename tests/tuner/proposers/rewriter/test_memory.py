@@ -7,7 +7,7 @@ from rewriting import HEADER, variants
 
 from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._parse import calls_within, parse_kernel
-from solkit.tuner.proposers.rewriter._values import without_repeats
+from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 
 FILE = """
@@ -90,3 +90,23 @@ def test_parameters_that_a_pointer_may_start_from(pointer, bases):
     (call, *_) = calls_within(function.node, "tl.load")
     actual = Pointers(function.body, function.params).bases(call.args[0].value)
     assert actual == bases
+
+
+@pytest.mark.parametrize(
+    ("trip", "reads"),
+    [
+        ("tl.store(x + i + k, tl.load(x + i + k))", False),
+        ("tl.store(y + i + k, tl.load(x + i + k + 1))", False),
+        ("tl.store(x + i + k, tl.load(x + i + k + 1))", True),
+        ("q = x + k; p = q + 1; tl.store(x + i + k, tl.load(p))", True),
+        ("tl.store(q + k, tl.load(x + i + k))", True),
+        ("a = tl.load(x + i + k); tl.store(x + i + k, a); tl.store(x + i + k + 1, a)", True),
+    ],
+)
+def test_trips_that_read_what_others_write(trip, reads):
+    lines = ["q = x + i + n", "for k in range(n):", *(f"    {part}" for part in trip.split("; "))]
+    text = parse_kernel(HEADER + FILE.format(body="\n    ".join(lines)))
+    assert text is not None
+    (launch,) = text.single
+    (loop,) = launch.function.loops
+    assert reads_other_trips(launch, loop.node) is reads

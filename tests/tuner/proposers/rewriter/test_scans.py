@@ -79,11 +79,14 @@ def kernel(x):
 SIZES = {"M": 2, "N": 150}
 
 
-def test_a_scan_that_reads_what_it_stored_is_not_shared():
-    loaded = "tl.load(out_ptr + row * N + cols, mask=cols < N)"
-    assert not variants(
-        Split(), RUNNING.replace("tl.sum(x,", f"tl.sum({loaded},"), FEW_SMS, **SIZES
-    )
+@pytest.mark.parametrize("place", ["out_ptr + row * N", "line"])
+def test_a_scan_that_reads_what_it_stored_is_not_shared(place):
+    loaded = f"tl.load({place} + cols, mask=cols < N)"
+    source = RUNNING.replace("tl.sum(x,", f"tl.sum({loaded},")
+    named = source.replace("carry = 0.0", "carry, line = 0.0, out_ptr + row * N")
+    assert not variants(Split(), named, FEW_SMS, **SIZES)
+    single = source.replace("carry = 0.0", "carry = 0.0\n    line = out_ptr + row * N")
+    assert not variants(Split(), single, FEW_SMS, **SIZES)
 
 
 @pytest.mark.quick("sums")
