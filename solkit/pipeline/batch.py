@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -102,7 +103,7 @@ _LEAST, _NEXT_SHARE = 8, 0.1
 that the next one must be expected to save. Replayed on Inductor's kernels of the shipped H200 set,
 ten at a time, this compiles 39 instead of 106 seconds for a gain of 1.385 instead of 1.394."""
 _SEEN_S = 5.0
-"""Seconds to wait, while the GPU is held, for what a winner launches: timing it takes no longer."""
+"""Seconds to wait for what winners launch, in all: the GPU is held meanwhile."""
 _MEASURED_PER_S = 15
 """Configurations of small kernels a GPU second: on an H200 a Liger step's were 27, finals aside."""
 
@@ -708,7 +709,8 @@ class _Course:
             Winner(base, replace(base, params=finals_by_place[n].params), self.works[n].held_out)
             for n, base in zip(won, bases, strict=True)
         ]
-        self.held.update(zip(won, pass_gates(winners, judge, self._are_same), strict=True))
+        are_same = partial(self._are_same, time.monotonic() + _SEEN_S)
+        self.held.update(zip(won, pass_gates(winners, judge, are_same), strict=True))
         for place in won:
             self.finals[place] = finals_by_place[place]
             self._write_decision(place)
@@ -721,10 +723,11 @@ class _Course:
                 both = task.default, task.choice.configuration
                 look_at_launches(self.analyser, both, [shape for shape, _ in work.held_out])
 
-    def _are_same(self, base: Configuration, winner: Configuration) -> bool:
-        """Tell whether a winner makes the launches in use, as far as that is soon seen."""
+    def _are_same(self, until_s: float, base: Configuration, winner: Configuration) -> bool:
+        """Tell whether a winner makes the launches in use, as far as that is seen by then."""
+        remaining_s = max(until_s - time.monotonic(), 0.0)
         seen = self.analyser
-        return seen is not None and are_same_launches(seen, base, winner, _SEEN_S)
+        return seen is not None and are_same_launches(seen, base, winner, remaining_s)
 
     def _name_tasks(self, places: Sequence[int]) -> str:
         """Return the name of some tasks, for people."""
