@@ -1,6 +1,7 @@
 """How much of the gap of plain kernels `solkit evolve` closes, on this machine's GPU.
 
-    python bench/evolve_naive.py bench/naive/*.py --out results               # the rewriter alone
+    python bench/evolve_naive.py bench/naive/*.py --out results
+    python bench/evolve_naive.py bench/naive/*.py --no-compiled               # the rewriter alone
     python bench/evolve_naive.py K.py --order surrogate random --seeds 5 --gpu-seconds 30
 
 For each kernel: the gap before and after the gate, and whether it held at held-out shapes. Then
@@ -91,6 +92,7 @@ def searched(options: argparse.Namespace) -> Iterator[Search]:
                 order=order,
                 stop_at=options.stop_at,
                 held_out=held_out,
+                compiled=not options.no_compiled,
                 log=log,
                 resume=log is not None and log.exists(),
             )
@@ -151,6 +153,7 @@ def main() -> int:
     orders = [order.value for order in Order]
     parser.add_argument("--order", nargs="+", choices=orders, default=["surrogate"])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--no-compiled", action="store_true", help="leave references out")
     parser.add_argument("--stop-at", type=float, default=0.95)
     parser.add_argument("--out", type=Path, default=None, help="a folder for the results")
     options = parser.parse_args()

@@ -4,6 +4,7 @@
     python bench/rewrites.py bench/naive/matmul_plain.py --depth 2 --most 30 --unchecked
     python bench/rewrites.py bench/naive/*.py --follow 4      # the best child is the next parent
     python bench/rewrites.py bench/naive/*.py --points 64     # the best of each variant's space
+    python bench/rewrites.py bench/naive/*.py --compiled      # or the reference's program is first
     python bench/rewrites.py bench/naive/*.py --sweep log.jsonl --seconds 60 --jobs 8
 
 For each file: the gap before, then a line for each proposal with its kind, whether Triton's
@@ -11,6 +12,8 @@ interpreter finds it right, and its modelled time. ``--follow`` repeats that wit
 that is not wrong as the next parent. The last table sums up log(gap after) / log(gap before).
 ``--points`` ranks a sample of each variant's space by the kernel model, as a search does, and takes
 the best of it for the variant's defaults; without, a variant counts as its own defaults do.
+``--compiled`` also begins with what `torch.compile` makes of the reference, unchecked; of both ways
+the better one counts.
 
 ``--sweep`` models no variant: it checks those of all files in the interpreter, at configurations of
 their spaces as well, and adds a line for each to its log. Run again with the same log, it goes on:
@@ -42,6 +45,7 @@ import solkit
 from solkit.core import Brief, Configuration, Proposal, Result, Value
 from solkit.errors import SolkitError
 from solkit.kernelfiles import load
+from solkit.pipeline.compiled_parents import entry_of, with_compiled_reference
 from solkit.roofline import devices
 from solkit.surrogate.ranking import RankSettings
 from solkit.tuner.interpreter_check import NO_PARENT, Checker
@@ -84,6 +88,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--follow", type=int, default=1)
     parser.add_argument("--most", type=int, default=20, help="proposals for each parent")
     parser.add_argument("--points", type=int, default=0, help="of each variant's space")
+    parser.add_argument("--compiled", action="store_true", help="begin with the reference, too")
     parser.add_argument("--unchecked", action="store_true", help="leave the interpreter out")
     parser.add_argument("--sweep", type=Path, help="log of the variants that were checked")
     parser.add_argument("--seconds", type=float, default=60, help="of the sweep, for each file")
@@ -99,6 +104,15 @@ def _of_file(path: str, options: argparse.Namespace) -> tuple[float, Step]:
         raise SystemExit(f"{path}: the kernel model tells no time: see solkit score {path}")
     best = Step(source, _gap(first))
     print(f"\n{path}: gap {best.gap:.2f}, {_time(first)}")
+    ends = [_followed(path, best, options)]
+    if options.compiled and (compiled := _compiled(path, source, first, options)) is not None:
+        unchecked = argparse.Namespace(**{**vars(options), "unchecked": True})
+        ends.append(_followed(path, compiled, unchecked))
+    return _gap(first), min(ends, key=lambda step: step.gap)
+
+
+def _followed(path: str, best: Step, options: argparse.Namespace) -> Step:
+    """Return the best of the rewrites that follow each other from a step on."""
     for _ in range(options.follow):
         result = _scored(best.source, options.device)
         assert result is not None
@@ -107,7 +121,25 @@ def _of_file(path: str, options: argparse.Namespace) -> tuple[float, Step]:
         if better.gap >= best.gap * 0.99:
             break
         best = better
-    return _gap(first), best
+    return best
+
+
+def _compiled(path: str, source: str, first: Result, options: argparse.Namespace) -> Step | None:
+    """Return a kernel file that begins with its reference as `torch.compile` would run it."""
+    file, device = load(path).description, devices.find(options.device)
+    entry = entry_of(source, file)
+    if entry is None:
+        return None
+    try:
+        called = file.problem.path, entry, first.shape
+        joined, libraries = with_compiled_reference(source, first.params, called, device)
+    except SolkitError as error:
+        print(f"  not compiled: {error}")
+        return None
+    text, scored = _best_sizes(joined, first.shape, options)
+    kind = f"compiled reference ({', '.join(libraries)})" if libraries else "compiled reference"
+    _print(Proposal(text, kind, ""), scored)
+    return None if scored is None else Step(text, _gap(scored), (kind,))
 
 
 def _best_child(

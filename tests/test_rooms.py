@@ -136,6 +136,7 @@ OPTIONAL = {
     "service": ("solkit.service",),
     "language regressor": ("solkit.surrogate.language",),
     "rewriting": (
+        "solkit.pipeline.compiled_parents",
         "solkit.pipeline.evolve_log",
         "solkit.pipeline.evolve_original",
         "solkit.pipeline.evolving",

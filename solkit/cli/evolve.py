@@ -113,6 +113,14 @@ _Replay = Annotated[
 _Rewriter = Annotated[
     bool, _options.advanced("--rewriter/--no-rewriter", help="Rewrite the syntax tree as well.")
 ]
+_Compiled = Annotated[
+    bool,
+    _options.advanced(
+        "--compiled/--no-compiled",
+        help="Also start from what torch.compile makes of the reference, with PyTorch's kernels "
+        "for products.",
+    ),
+]
 _Out = Annotated[
     str | None,
     typer.Option(
@@ -153,6 +161,7 @@ def evolve(
     exchanges: _Exchanges = None,
     answers: _Replay = None,
     rewriter: _Rewriter = True,
+    compiled: _Compiled = True,
     log: _options.Log = None,
     resume: _options.Resume = None,
     recorded: _Recorded = None,
@@ -183,7 +192,13 @@ def evolve(
         from solkit.pipeline.evolving import evolve as evolving
 
         plain = EvolveSettings(
-            stop_at, seed=seed, order=order, depth=depth, custom_kernel=custom_kernel, on=on
+            stop_at,
+            seed=seed,
+            order=order,
+            depth=depth,
+            custom_kernel=custom_kernel,
+            compiled=compiled,
+            on=on,
         )
         llm_options = _Asked(llm, model, key, (max_cost, price_in, price_out), exchanges, answers)
         search = partial(

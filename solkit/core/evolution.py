@@ -68,6 +68,7 @@ class EvolveSettings:
         proposals: variants of one parent that go into a round, at the most.
         params: the parameters in use, to override the file's own.
         custom_kernel: whether a variant that only calls PyTorch is refused.
+        compiled: whether what `torch.compile` makes of the reference becomes variants, too.
         held_out: shapes for the gate; those of the file by default, none if it is empty.
         log: the file that outcomes are appended to; ``None`` is this month's in the user's data
             folder.
@@ -86,6 +87,7 @@ class EvolveSettings:
     proposals: int = 8
     params: Mapping[str, Value] = field(default_factory=dict)
     custom_kernel: bool = False
+    compiled: bool = True
     held_out: Sequence[Mapping[str, Value]] | None = None
     log: str | os.PathLike[str] | None = None
     resume: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from solkit.core.measurement import Verdict
 from solkit.core.reports import Result
 from solkit.core.values import Value
 
-__all__ = ["Brief", "Checked", "Proposal", "Tried"]
+__all__ = ["Brief", "Checked", "EntryPoint", "Proposal", "Tried"]
 
 
 class Checked(str, enum.Enum):
@@ -23,6 +24,22 @@ class Checked(str, enum.Enum):
     """Other results than the reference's, or an error."""
     UNCHECKED = "unchecked"
     """The interpreter cannot run it, or nobody has tried: the bench decides."""
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """Function of a kernel file that its callers call.
+
+    Attributes:
+        path: the file.
+        signature: its parameters, without an object's and without those that may be tuned. A
+            default that is no literal is an ellipsis.
+        init: those of its object's ``__init__``; ``None`` if it has no object.
+    """
+
+    path: str
+    signature: inspect.Signature
+    init: inspect.Signature | None = None
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,9 @@ class KernelBenchKernel(LoadedKernel):
         vars(self._problem_module).update(self.full_shape(shape))
         path = self.description.problem.path
         args = self._draw_inputs(device)
-        model = self._build_model("Model", self._problem_module, device)
+        model = self.model(device)
         check_call(model.forward, "Model.forward", args, {}, path, "get_inputs()")
-        candidate = self.description.candidate
-        new = self._build_model("ModelNew", self._module, device) if candidate is not None else None
+        new = self.candidate_model(device)
         kernel = None if new is None else self._bound(new, own)
         return Workload(args, {}, _without_grad(model, {}), kernel)
 
@@ -114,6 +113,24 @@ class KernelBenchKernel(LoadedKernel):
         model = getattr(workload.kernel, "model", None)
         return workload if model is None else replace(workload, kernel=self._bound(model, own))
 
+    def model(self, device: str) -> torch.nn.Module:
+        """Build the reference's model.
+
+        Raises:
+            KernelFileError: the file's own code failed.
+        """
+        return self._build_model("Model", self._problem_module, device)
+
+    def candidate_model(self, device: str) -> torch.nn.Module | None:
+        """Build the candidate's model; ``None`` if there is none.
+
+        Raises:
+            KernelFileError: the file's own code failed.
+        """
+        if self.description.candidate is None:
+            return None
+        return self._build_model("ModelNew", self._module, device)
+
     def _bound(self, model: torch.nn.Module, own: Mapping[str, Value]) -> Any:
         """Return what calls a candidate with the configurations that its autotuners have now."""
         return with_configs_kept(_without_grad(model, own), self._module)
@@ -125,14 +142,21 @@ class KernelBenchKernel(LoadedKernel):
         moved = tree_map(lambda a: a.to(device) if isinstance(a, torch.Tensor) else a, args)
         return tuple(moved)
 
-    def _build_model(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
+    def init_arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        """Return what a model is built with.
+
+        Raises:
+            KernelFileError: the file's own code failed.
+        """
         make: Any = getattr(self._problem_module, "get_init_inputs", list)
+        with blaming_user_code(self.description.problem.path, "calling get_init_inputs()"):
+            torch.manual_seed(_SEED)
+            return _init_arguments(make())
+
+    def _build_model(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
         path = file_of_module(module)
         with torch.device(device):
-            with blaming_user_code(self.description.problem.path, "calling get_init_inputs()"):
-                torch.manual_seed(_SEED)
-                init: Any = make()
-            args, kwargs = _init_arguments(init)
+            args, kwargs = self.init_arguments()
             with blaming_user_code(path, f"building {name}(*get_init_inputs())"):
                 torch.manual_seed(_SEED)
                 return _move_to_device(getattr(module, name)(*args, **kwargs), device)

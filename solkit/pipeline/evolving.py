@@ -51,6 +51,7 @@ from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, MemoryLimitError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.best_algorithm import best, planned_reference
+from solkit.pipeline.compiled_parents import CompiledParents, Written
 from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evolve_log import LINEAGE, EvolveLog, variant_of
@@ -112,7 +113,8 @@ class EvolveParts:
 
     Attributes:
         proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
-            A reference alone is also compiled under other settings of Inductor, whatever these are.
+            Without any, a kernel's reference is compiled, too (`EvolveSettings.compiled`). A
+            reference alone is also compiled under other settings of Inductor, whatever these are.
         check: tells right sources from wrong ones without a GPU, with the reason; by default
             Triton's interpreter runs them, unless the bench is a recording.
         advise: gives advice on a result, for the brief.
@@ -193,9 +195,15 @@ def evolve(
         world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
         run = _Run(world, original, gpu_seconds, how, supplied.show)
         proposers = _make_proposers(supplied, original, prepared, bench, how)
+        if how.compiled and supplied.proposers is None and not isinstance(bench, RecordedBench):
+            run.parents = parents = CompiledParents(original, prepared, how)
+            stack.callback(parents.close)
+            run.coming = parents.begin()
         with _open_bench(bench, world, limits, log, session) as world.bench:
             breeding, stopped = run.search(proposers)
         world.close()  # what is still checked or compiled would run beside the gate's timing
+        if run.parents is not None:
+            run.parents.close()
         with span("gate"):
             gate = run.gate(breeding, bench, final)
         return run.conclude_search(breeding, stopped, gate)
@@ -370,6 +378,8 @@ class _Run:
     notes: list[str] = field(default_factory=list)
     finalists: tuple[Finalist, ...] = ()
     winner: str = ""
+    parents: CompiledParents | None = None
+    coming: list[Written] = field(default_factory=list)
     _judged: set[str] = field(default_factory=set)
     practice: Practice = field(init=False)
 
@@ -397,6 +407,7 @@ class _Run:
         )
         breeding.kept_s = self.practice.kept_s()
         breeding.prepare_practice = self.practice.prepare
+        breeding.coming = self.coming
         if self.world.log is not None:
             self.world.log.spent = self.world.spent_s
             if self.how.resume:
@@ -466,6 +477,7 @@ class _Run:
             path = self.world.path(variant)
             configuration = self.original.of(path, row.params, row.chosen_by)
             log.variants[name] = variant
+            self.world.fits_one_shape(variant)
             breeding.adopt_measurement(
                 variant,
                 Point(name, configuration, 0.0, 0.0),
@@ -652,6 +664,7 @@ class _Run:
         taken = best if passed else original
         own = TimedParams(self.original.params, breeding.first_ms, message=original.why or None)
         chosen = TimedParams(best.params, best.time_ms) if passed else own
+        own_notes = [*self.notes, *(self.parents.notes if self.parents else ())]
         budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
             kernel=self.original.named,
@@ -673,7 +686,7 @@ class _Run:
             trajectory=tuple(breeding.trajectory),
             cost=sum(budget.cost for budget in budgets.values()),
             log=None if world.log is None else str(world.log.path),
-            notes=(*self.original.notes, *self.notes, *breeding.notes, *self.practice.notes),
+            notes=(*self.original.notes, *own_notes, *breeding.notes, *self.practice.notes),
             environment=environment(),
             finalists=self.finalists,
             better_chance=breeding.better_chance(),

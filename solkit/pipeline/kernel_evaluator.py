@@ -36,6 +36,7 @@ from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
+from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_log import EvolveLog
 from solkit.pipeline.evolve_original import Original, recorded_rows
 from solkit.pipeline.launch_keys import are_same_launches, key_of_launches, look_at_launches
@@ -128,6 +129,7 @@ class KernelEvaluator:
     )
 
     _compiling: dict[tuple[str, str], list[Future[Analysed]]] = field(default_factory=dict)
+    _one_shape: set[str] = field(default_factory=set)
     _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
@@ -614,7 +616,19 @@ class KernelEvaluator:
             if variant.id not in self._begun:
                 self._begun[variant.id] = self._checkers.submit(self._check_new, variant, brief)
 
+    def fits_one_shape(self, variant: Variant) -> bool:
+        """Tell whether a variant's launches are the original's at all shapes but the search's.
+
+        It is the reference's program, or was made of one: see `solkit.pipeline.compiled_parents`.
+        """
+        is_program = variant.proposer == COMPILED and self.original.compiled is None
+        if is_program or variant.parent in self._one_shape:
+            self._one_shape.add(variant.id)
+        return variant.id in self._one_shape
+
     def _check_new(self, variant: Variant, brief: Brief) -> tuple[Checked, str]:
+        if self.fits_one_shape(variant):
+            return Checked.UNCHECKED, "It fits this shape alone: the bench decides."
         with span("checking"):
             return self.checks(variant.source, brief)
 

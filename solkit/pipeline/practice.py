@@ -63,6 +63,8 @@ class Practice:
 
     def prepare(self, bred: Bred) -> None:
         """Study a variant at the shapes, so that the practice need not wait for that."""
+        if self.world.fits_one_shape(bred.variant):
+            return  # the original's launches run there
         with contextlib.suppress(SolkitError):  # the practice meets it again, and says so
             for shape in self._accepted_shapes():
                 if not self.world.is_closed:
@@ -267,6 +269,8 @@ class Practice:
         from solkit.tuner.proposers.rewriter.size_guard import with_original_outside
 
         base, own = self.world.original, best.variant
+        if self.world.fits_one_shape(own):
+            return None  # all other sizes are the original's already
         try:
             source = with_original_outside(own.source, base.variant.source, base.params, bounds)
         except InputError as error:
@@ -330,6 +334,9 @@ class Practice:
         """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
         from solkit.tuner.evolution.evolution_search import VariantOutcome
 
+        original = self.world.original
+        if self.world.fits_one_shape(bred.variant) and shape != original.whole_shape:
+            bred = replace(bred, variant=original.variant, params=original.params)
         key = bred.variant.id, canonical(bred.params), canonical(shape)
         timings = self._known.setdefault(key, [])
         if turn < len(timings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -72,3 +73,51 @@ def _difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:
         if not torch.allclose(right.double(), mine.double(), rtol=1e-4, atol=1e-5, equal_nan=True):
             return f"output {place} is off by {float((right - mine).abs().max()):.3g}"
     return ""
+
+
+def served(paths: list[str]) -> list[tuple[str, str]]:
+    """For each kernel file its reference's program behind its entry point, or why there is none."""
+    from solkit.analysis.compiled_reference import write_program
+    from solkit.errors import InputError
+    from solkit.tuner.proposers.rewriter.entry_points import entry_point, with_program
+
+    results = []
+    for path in paths:
+        source = Path(path).read_text()
+        params = {"BLOCK": 4} if "BLOCK" in source else {}
+        entry = entry_point(source, path, params)
+        try:
+            text, conditions, _ = write_program(path, devices.find("h100-sxm"), {}, entry)
+            results.append((with_program(source, params, text, conditions), ""))
+        except InputError as error:
+            results.append(("", str(error)))
+    return results
+
+
+def called(cases: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str]]:
+    """How each joined file differs from its reference, and at another shape from its original."""
+    torch.set_num_threads(1)
+    triton_interpreter.install()
+    return [
+        (
+            _difference_of_values((original, "run_reference"), joined, original, {}),
+            _difference_of_values((original, "run_kernel"), joined, original, other),
+        )
+        for original, joined, other in cases
+    ]
+
+
+def _difference_of_values(
+    right: tuple[str, str], joined: str, original: str, shape: dict[str, Any]
+) -> str:
+    """Dtypes and strides are the original's in both, so they are not compared."""
+    outputs = []
+    for loaded, run in ((load(right[0]), right[1]), (load(joined, original), "run_kernel")):
+        seed_everything(0)
+        outputs.append(getattr(loaded.workload(shape, {}, "cpu"), run)())
+    pairs = zip(*outputs, strict=True)
+    return " ".join(
+        f"output {place} differs"
+        for place, (want, got) in enumerate(pairs)
+        if not torch.allclose(want.double(), got.double(), rtol=1e-4, atol=1e-5)
+    )

@@ -27,6 +27,7 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline import kernel_evaluator
+from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _make_check
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
@@ -217,6 +218,17 @@ def test_what_fits_one_small_shape_alone_is_tried():
     assert evaluator.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
     evaluator._checkers.shutdown()
     assert checks.prepared == ["original"]
+
+
+def test_a_references_program_and_what_is_made_of_it_are_not_tried_small():
+    evaluator, checks = checking(0)
+    program = Variant("program", "a program", "id", proposer=COMPILED)
+    rewritten = Variant("rewritten", "a rewrite", "program", proposer="rewriter")
+    other = Variant("other", "another", "id", proposer="rewriter")
+    checked = [evaluator.check(v, SimpleNamespace()).checked for v in (program, rewritten, other)]
+    evaluator._checkers.shutdown()
+    assert checked == [Checked.UNCHECKED, Checked.UNCHECKED, Checked.RIGHT]
+    assert checks.checked == ["another"]
 
 
 def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_shapes():

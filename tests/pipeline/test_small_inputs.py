@@ -24,6 +24,7 @@ from solkit.core import (
     Verdict,
 )
 from solkit.errors import WorkerError
+from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _Run
 from solkit.pipeline.practice import Practice
@@ -76,6 +77,9 @@ class World:
 
     def are_same(self, one, other):
         return self.is_same and one.path == "second.py" != other.path
+
+    def fits_one_shape(self, variant):
+        return variant.proposer == COMPILED
 
     def measure(self, _point, _variant):
         return self.outcome
@@ -135,6 +139,16 @@ def test_a_file_that_launches_what_the_winner_does_is_not_measured():
     assert "if x.numel() < 500:" in result.variant.source
     assert (result.time_ms, result.gap, result.measured) == (1.0, 2.0, 0)
     assert len(notes) == 1
+
+
+def test_a_references_program_leaves_all_other_sizes_to_the_original_already():
+    world = World(RIGHT)
+    archive = Archive(world.original.variant)
+    archive.add(Variant("second", AFTER, "first", proposer=COMPILED))
+    best = archive.note("second", time_ms=1.0)
+    practice = Practice(world, 20.0)
+    assert practice.leave_small_inputs(SimpleNamespace(archive=archive), best, []) is best
+    assert practice.notes == []
 
 
 def test_a_problem_of_one_shape_needs_no_such_file():

@@ -76,6 +76,7 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
+_EXPECTED = 2  # of the variants that come outside of the rounds: the search waits for them
 _AHEAD = 2  # proposals that are ranked before the others of a round that the GPU waits for
 _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
@@ -242,6 +243,8 @@ class EvolutionSearch:
         prepare_practice: does what the practice needs of a variant without a GPU. It is called
             while candidates are measured: with the original once the GPU has something to do, and
             with the best one when the search nears its end.
+        coming: further variants of the original, written outside of the rounds, by proposer. The
+            search waits for the first two. One that is nothing is ``None``.
     """
 
     def __init__(
@@ -273,10 +276,12 @@ class EvolutionSearch:
         self.kept_s = 0.0
         self.prepare_practice: Callable[[Bred], object] = lambda _: None
         self._prepared: set[tuple[str, str]] = set()  # for the practice
+        self.coming: list[Future[tuple[str, Proposal] | None]] = []
+        self._expected: Sequence[Future[Any]] = ()
         self._round: Generator[Future[Any], None, None] | None = None
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
         self._rounds_since = 0  # that ended since the last measurement
-        self._own_ranking: Future[Ranking] | None = None  # of what is known already
+        self._rankings: list[Future[Ranking]] = []  # of what no round proposed
         self._original_ended: Future[None] = Future()  # when it is measured
         self._compiled: dict[tuple[str, str], Study] = {}  # candidates that may be hopeless
         self._refused: set[str] = set()  # variants of which a candidate was
@@ -299,6 +304,7 @@ class EvolutionSearch:
     # --------------------------------------------------------------------------------- the course
 
     def _run_search(self) -> Stopped:
+        self._expected = self.coming[:_EXPECTED]
         if self._world.overlaps and self._open and self.archive.best.time_ms is None:
             self._begin_round(self.archive[self.archive.original])
         self._measure_original()
@@ -319,7 +325,7 @@ class EvolutionSearch:
         return stopped
 
     def _is_exhausted(self) -> bool:
-        is_idle = self._round is None and self._own_ranking is None
+        is_idle = self._round is None and not self._outside_rounds()
         return is_idle and not self._can_propose() and not self._frontier.remaining()
 
     def _measure_original(self) -> None:
@@ -332,13 +338,37 @@ class EvolutionSearch:
         if (time_ms := self.archive[self.archive.original].time_ms) is not None:
             timed = [bred.variant for bred in self.archive if bred.time_ms is not None]
             self.tell("ranking")
-            self._own_ranking = self._world.begin(partial(self._world.rank, timed, time_ms))
-            self._take_own_ranking()
+            self._begin_ranking(timed, time_ms)
+            self._take_rankings()
 
-    def _take_own_ranking(self) -> None:
-        if self._own_ranking is not None and self._own_ranking.done():
-            self._take_ranking(self._own_ranking.result())
-            self._own_ranking = None
+    # ------------------------------------------------------------------------- outside of rounds
+
+    def _begin_ranking(self, variants: Sequence[Variant], otherwise_ms: float) -> None:
+        ranked = self._world.begin(partial(self._world.rank, variants, otherwise_ms))
+        self._rankings.append(ranked)
+
+    def _take_rankings(self) -> None:
+        """Take over what was ranked, and have what has come since ranked."""
+        for ranking in [ranking for ranking in self._rankings if ranking.done()]:
+            self._rankings.remove(ranking)
+            self._take_ranking(ranking.result())
+        for future in [future for future in self.coming if future.done()]:
+            self.coming.remove(future)
+            if (written := future.result()) is not None:
+                self._take_coming(*written)
+
+    def _take_coming(self, proposer: str, proposal: Proposal) -> None:
+        """Take in a variant of the original that was written outside of the rounds."""
+        name, original = variant_id(proposal.source), self.archive[self.archive.original]
+        if name in self.archive or original.time_ms is None:
+            return
+        variant = _variant_of_proposal(proposal, original.variant.id, proposer)
+        self.archive.add(variant)
+        self._begin_ranking([variant], original.time_ms)
+
+    def _outside_rounds(self) -> list[Future[Any]]:
+        """Return what the search waits for that no round does."""
+        return [*self._rankings, *(future for future in self._expected if future in self.coming)]
 
     # ------------------------------------------------------------------------------------- ahead
 
@@ -348,7 +378,7 @@ class EvolutionSearch:
             return self._frontier.choose()
         self._look_ahead()
         awaited = None if self._waits_in_vain() else self._awaited
-        pending = [work for work in (awaited, self._own_ranking) if work is not None]
+        pending = [*([] if awaited is None else [awaited]), *self._outside_rounds()]
         if self._how.order is Order.RANDOM:  # nothing is studied ahead
             if (point := self._frontier.choose()) is None and pending:
                 self._world.await_any(pending, _LOOK_S)
@@ -372,7 +402,7 @@ class EvolutionSearch:
 
     def _look_ahead(self) -> None:
         """Take over what was found out of candidates, and have the next ones studied."""
-        self._take_own_ranking()
+        self._take_rankings()
         for study in self._world.studied():
             self._learn_study(study)
         self._dismiss_hopeless()
@@ -442,7 +472,7 @@ class EvolutionSearch:
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
         in_vain = self._waits_in_vain()
-        is_busy = (self._round is not None and not in_vain) or self._own_ranking is not None
+        is_busy = (self._round is not None and not in_vain) or bool(self._outside_rounds())
         if is_busy or self._promises_gain() or self._can_propose():
             return None
         if not self._may_be_better():

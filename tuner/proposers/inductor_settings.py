@@ -31,7 +31,7 @@ class Choice:
     Attributes:
         kind: its name.
         intent: what it is meant to gain, a sentence.
-        settings: of ``torch._inductor.config`` (torch/_inductor/config.py).
+        settings: of ``torch._inductor.config`` (torch/_inductor/config.py), or of the program.
         least_sms: streaming multiprocessors that a GPU needs for it.
     """
 
@@ -42,6 +42,11 @@ class Choice:
 
 
 CHOICES = (
+    Choice(
+        "narrow products",
+        "Operands that were widened to fp32 are multiplied as they were before, on tensor cores.",
+        {"solkit.narrow_products": True},  # solkit.adapters.inductor_program
+    ),
     Choice(
         "own layout",
         "Convolutions take tensors in the layout that they have, without copies to channels last.",

@@ -56,6 +56,7 @@ class Program:
         results: what it returns, an expression each.
         kernels: its Triton functions, in the order of their first launch.
         helpers: the names in `HELPERS` that it calls.
+        libraries: operators of PyTorch's that it calls.
     """
 
     def __init__(self) -> None:
@@ -64,6 +65,7 @@ class Program:
         self.results: list[str] = []
         self.kernels: tuple[ProgramKernel, ...] = ()
         self.helpers: set[str] = set()
+        self.libraries: set[str] = set()
 
 
 def rewrite_module(module: Generated, names: Sequence[str]) -> Program:
@@ -261,12 +263,15 @@ class _Writer(ast.NodeTransformer):
         return _expression(self._input_device() if "cuda" in text else f"torch.{text}")
 
     def _rewrite_extern(self, node: ast.Call, name: str) -> ast.expr:
+        name = name.removesuffix("_dtype")  # with an argument more
         if not callable(getattr(torch, name, None)):
             raise InputError(f"Inductor calls a library of its own: {name}")
+        self.program.libraries.add(name)
         args, named = self._split_arguments(node)
         return _expression(f"torch.{name}({', '.join([*args, *named])})")
 
     def _rewrite_attention(self, node: ast.Call) -> ast.expr:
+        self.program.libraries.add("scaled_dot_product_attention")
         args, named = self._split_arguments(node)
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
         arguments = dict(zip((*names, "enable_gqa"), args))
@@ -284,6 +289,8 @@ class _Writer(ast.NodeTransformer):
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
         if not (is_operator or is_method or called == "float"):
             raise InputError(f"Inductor calls {called}, which a kernel file cannot hold")
+        if is_operator:
+            self.program.libraries.add(called.removeprefix("torch.ops.").split(".")[1])
         return self.generic_visit(node)  # type: ignore[return-value] # an expression stays one
 
 

@@ -18,9 +18,16 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor_program._calls import HELPERS, Program, rewrite_module
+from solkit.adapters.inductor_program._entry import (
+    Caller,
+    Layout,
+    conditions_of,
+    tensor_conditions,
+)
 from solkit.adapters.inductor_program._graph import Result, Traced, trace_function
 from solkit.adapters.inductor_program._kernels import kernel_spaces, valid_lines
 from solkit.adapters.inductor_program._module import generated_module
+from solkit.adapters.inductor_program._narrow_products import NARROW_PRODUCTS, narrow_products
 from solkit.adapters.inductor_program._reference import Reference, model_text
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import InputError, SolkitError
@@ -39,11 +46,15 @@ class Written:
         notes: what to know of it, each a sentence.
         choices: for each kernel of which Inductor would time several configurations, their
             parameters, its first choice first.
+        libraries: operators of PyTorch's that it calls.
+        condition: an expression that is true where it may run, if an entry point calls it.
     """
 
     text: str
     notes: tuple[str, ...]
     choices: tuple[tuple[Mapping[str, int], ...], ...]
+    libraries: tuple[str, ...] = ()
+    condition: str = ""
 
 
 def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) -> Written:
@@ -53,7 +64,7 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
 
     Args:
         reference: with its arguments.
-        settings: of ``torch._inductor.config``, besides its defaults.
+        settings: of ``torch._inductor.config``, besides its defaults; and `NARROW_PRODUCTS`.
 
     Raises:
         InputError: there is no such program, or a kernel file cannot hold it; says which operation
@@ -61,13 +72,17 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     """
     warn_if_untested("torch", torch.__version__)
     inductor.prepare()
+    own_settings = dict(settings or {})
     tracing = trace_function(reference.call, reference.tensors)
+    if own_settings.pop(NARROW_PRODUCTS, False) and not narrow_products(tracing.graph):
+        raise InputError("it multiplies nothing that was widened")
     names = _name_inputs(reference, tracing)
-    module = generated_module(_generate_source(tracing, settings or {}))
+    module = generated_module(_generate_source(tracing, own_settings))
     program = rewrite_module(module, [name for name, _ in names])
     file = _File(reference, tracing, program, dict(names))
     choices = tuple(k.choices for k in program.kernels if len(k.choices) > 1)
-    return Written(file.text(), tuple(_note_lines(program)), choices)
+    notes, libraries = tuple(_note_lines(program)), tuple(sorted(program.libraries))
+    return Written(file.text(), notes, choices, libraries, file.condition())
 
 
 def _generate_source(tracing: Traced, settings: Mapping[str, Any]) -> str:
@@ -127,12 +142,13 @@ class _File:
     def text(self) -> str:
         """Return the whole file."""
         imports, model = self._model_text()
+        launcher = self._launcher_text()  # which may need helpers
         parts = [self._file_head(imports)]
         parts += [part for kernel in self.program.kernels for part in self._kernel_text(kernel)]
         parts += [HELPERS[name] for name in sorted(self.program.helpers)]
         if self.program.kernels:
             parts.append(valid_lines(self.program.kernels))
-        parts.append(self._launcher_text())
+        parts.append(launcher)
         parts.append(model)
         return "\n\n\n".join(part.strip() for part in parts if part) + "\n"
 
@@ -198,13 +214,49 @@ class _File:
         return [list(self.names)[place] for place in places]
 
     def _return_text(self) -> list[str]:
-        inputs = list(self.names)
-
-        def text(result: Result) -> str:
-            return inputs[result.place] if result.is_input else self.program.results[result.place]
-
-        returned = _nest_results(self.tracing.results, text)
+        caller = self.reference.caller
+        results = self.tracing.results
+        if caller is not None and caller.returned is not None:
+            results = caller.returned.filled(self._texts_for(caller.returned.layouts))
+        returned = _nest_results(results, self._result_text)
         return [] if returned == "None" else [f"return {returned}"]
+
+    def _result_text(self, result: Result | _Text) -> str:
+        if isinstance(result, _Text):
+            return result.code
+        names, places = list(self.names), self.program.results
+        return names[result.place] if result.is_input else places[result.place]
+
+    def _texts_for(self, layouts: Sequence[Layout]) -> list[_Text]:
+        """Return an expression for each tensor that an entry point returns, laid out as it does.
+
+        Raises:
+            InputError: it returns other tensors than the reference does.
+        """
+        texts, own = [], [r for r in _result_leaves(self.tracing.results) if not r.is_input]
+        new = [layout for layout in layouts if layout.argument is None]
+        if len(own) != len(new) or any(layout.is_shared for layout in new):
+            raise InputError("the kernel does not return as many new tensors as the reference")
+        rest, values = iter(own), self.tracing.returned
+        arguments = list(self.names)
+        for layout in layouts:
+            if layout.argument is not None:
+                texts.append(_Text(arguments[layout.argument]))
+                continue
+            result = next(rest)
+            value, code = values[result.place], self._result_text(result)
+            if tuple(value.shape) != layout.shape:
+                raise InputError(
+                    f"the kernel returns a tensor of shape {layout.shape}, the reference one of "
+                    f"{tuple(value.shape)}"
+                )
+            if value.dtype != layout.dtype:
+                code = f"{code}.to({layout.dtype})"
+            if not _are_strides_alike(value, layout):
+                self.program.helpers.add("_laid_out")
+                code = f"_laid_out({code}, {layout.stride})"
+            texts.append(_Text(code))
+        return texts
 
     def _model_text(self) -> tuple[str, str]:
         """Return the imports and the text of ``ModelNew``, if there is a model."""
@@ -217,7 +269,85 @@ class _File:
             f"    return kernel(\n        {', '.join(arguments)},\n        **params,\n    )\n"
         )
         reference = self.reference
+        if reference.caller is not None:
+            return "", f"class ModelNew:\n{textwrap.indent(forward, '    ')}"
         return model_text(reference.source, forward, reference.sizes)
+
+    # ------------------------------------------------------------------------------ its caller
+
+    def condition(self) -> str:
+        """Return what must be true of a call of the entry point; empty without one.
+
+        Raises:
+            InputError: the entry point's object lacks a tensor of the reference's; or memory is
+                written that another argument shares.
+        """
+        reference, caller = self.reference, self.reference.caller
+        if caller is None:
+            return ""
+        parts = conditions_of(caller.signature, reference.args, reference.kwargs)
+        parts += self._state_conditions(caller)
+        parts += self._overlap_conditions()
+        return " and ".join(dict.fromkeys(parts)) or "True"
+
+    def _state_conditions(self, caller: Caller) -> Iterator[str]:
+        """Yield conditions on the object of a ``forward``, as far as the program reads it."""
+        model, module = self.reference.model, caller.module
+        if model is None or module is None:
+            return
+        yield f"self.training is {model.training}"
+        tensors = dict(zip(self.names, self.tracing.inputs, strict=True))
+        texts = [(self.names[name], tensors[name]) for name in self._launcher_inputs()]
+        state = [(text, tensor) for text, tensor in texts if text.startswith("self.")]
+        for text, tensor in state:
+            _require_like(text, tensor, module)
+            yield from tensor_conditions(text, tensor)
+        if any(eval(text, {"self": module}).requires_grad for text, _ in state):
+            yield "not torch.is_grad_enabled()"
+
+    def _overlap_conditions(self) -> Iterator[str]:
+        """Yield conditions that no other argument lies where one is written."""
+        written = [list(self.names)[place] for place in self.tracing.written]
+        texts = self.reference.argument_texts()
+        for name in written:
+            for other in texts:
+                if other != self.names[name]:
+                    yield f"{_memory(self.names[name])} != {_memory(other)}"
+
+
+@dataclass(frozen=True)
+class _Text:
+    """An expression that a program returns."""
+
+    code: str
+
+
+def _are_strides_alike(value: torch.Tensor, layout: Layout) -> bool:
+    triples = zip(layout.shape, value.stride(), layout.stride, strict=True)
+    return all(size == 1 or one == other for size, one, other in triples)
+
+
+def _memory(text: str) -> str:
+    return f"{text}.untyped_storage().data_ptr()"
+
+
+def _require_like(text: str, tensor: torch.Tensor, module: torch.nn.Module) -> None:
+    """Refuse a tensor that an object lacks.
+
+    Raises:
+        InputError: it has none of that name, or one that differs.
+    """
+    try:
+        own = eval(text, {"self": module})
+    except (AttributeError, LookupError, TypeError):
+        own = None
+    alike = isinstance(own, torch.Tensor) and (own.shape, own.dtype, own.stride()) == (
+        tensor.shape,
+        tensor.dtype,
+        tensor.stride(),
+    )
+    if not alike:
+        raise InputError(f"ModelNew has no {text} as Model has it")
 
 
 _IMPORTS = (
@@ -273,7 +403,7 @@ def _nest_results(results: Any, text: Any) -> str:
     Raises:
         InputError: they hold something that has no simple one.
     """
-    if isinstance(results, Result):
+    if isinstance(results, (Result, _Text)):
         return str(text(results))
     if type(results) in (tuple, list):
         inside = ", ".join(_nest_results(result, text) for result in results)

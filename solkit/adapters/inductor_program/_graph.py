@@ -79,12 +79,16 @@ class Traced:
         inputs: those tensors, in that order.
         held: the last of them.
         results: what the function returned, nested as it was, with a `Result` for each tensor.
+        returned: the tensors that the graph returns.
+        written: places of the inputs that it writes.
     """
 
     graph: torch.fx.GraphModule
     inputs: tuple[torch.Tensor, ...]
     held: tuple[Held, ...]
     results: Any
+    returned: tuple[torch.Tensor, ...] = ()
+    written: tuple[int, ...] = ()
 
 
 def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
@@ -128,7 +132,18 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     _keep_strides(graph)
     held = _lift_tensors(graph)
     every = (*inputs, *(entry.tensor for entry in held))
-    return Traced(graph, every, tuple(held), outputs[0])
+    returned: Any = graph.graph.output_node().args[0]
+    values = tuple(node.meta["val"] for node in returned)
+    return Traced(graph, every, tuple(held), outputs[0], values, tuple(_written_places(graph)))
+
+
+def _written_places(graph: torch.fx.GraphModule) -> Iterator[int]:
+    """Yield the places of the inputs that a graph writes: at its end, by copies."""
+    nodes = list(graph.graph.nodes)
+    places = {node: at for at, node in enumerate(n for n in nodes if n.op == "placeholder")}
+    for node in nodes:
+        if node.target is torch.ops.aten.copy_.default and node.args[0] in places:
+            yield places[node.args[0]]
 
 
 def _describe_result(

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten_with_path
 
+from solkit.adapters.inductor_program._entry import Caller
 from solkit.adapters.inductor_program._graph import Held, Tensors
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["Reference", "model_text"]
+__all__ = ["Reference", "model_text", "module_text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Reference:
         model: the module, if it is one.
         source: the text of the file that defines the model.
         sizes: names at that file's top level which have other values here.
+        caller: the entry point that hands its arguments to the program; else it is a file's own.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Reference:
     model: torch.nn.Module | None = None
     source: str = ""
     sizes: Mapping[str, Any] = field(default_factory=dict)
+    caller: Caller | None = None
 
     @cached_property
     def state(self) -> dict[str, torch.Tensor]:
@@ -66,8 +69,9 @@ class Reference:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """Parameters that it takes, without ``self``."""
-        return list(inspect.signature(self.function).parameters.values())
+        """Parameters that it takes, or its caller does, without ``self``."""
+        own = self.caller.signature if self.caller else inspect.signature(self.function)
+        return list(own.parameters.values())
 
     # ------------------------------------------------------------------------------- expressions
 
@@ -94,7 +98,9 @@ class Reference:
 
     def state_texts(self) -> list[str]:
         """Return an expression of ``self`` for each parameter and buffer."""
-        return [f"self{_attributes(name)}" for name in self.state]
+        texts = [module_text(name) for name in self.state]
+        places = self.caller.places if self.caller else {}
+        return [places.get(text, text) for text in texts]
 
     def held_tensor_text(self, held: Held) -> str:
         """Return an expression for a tensor that it holds: of ``self``, or with its value.
@@ -120,6 +126,11 @@ _MOST_LISTED = 64
 
 def _entry_key(entry: Any) -> Any:
     return entry.idx if hasattr(entry, "idx") else entry.key
+
+
+def module_text(name: str) -> str:
+    """Return an expression of ``self`` for a parameter or buffer of that name."""
+    return f"self{_attributes(name)}"
 
 
 def _attributes(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -420,6 +421,48 @@ def test_it_ends_when_the_gpu_waits_while_one_round_after_the_other_promises_not
         assert breeding.notes[-1] == "The GPU waited 31 s in a row, and 2 rounds promised no gain."
     else:
         assert proposer.asked > 6
+
+
+def coming(world, *proposals):
+    """Run a search to which these come, each once the original was measured."""
+    original = Variant(variant_id("1.0 plain"), "1.0 plain")
+    first = Point(original.id, Configuration(original.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
+    how = EvolveSettings(stop_at=2.0)
+    breeding = EvolutionSearch(world, [], (original, first), 1000.0, how, SOL_MS)
+    breeding.coming = futures = [Future() for _ in proposals]
+
+    def give(future, proposal):
+        while not world.measured:
+            time.sleep(0.001)
+        future.set_result(proposal)
+
+    with ThreadPoolExecutor(1) as threads:
+        for future, proposal in zip(futures, proposals, strict=True):
+            threads.submit(give, future, proposal)
+        stopped = breeding.run()
+    return breeding, stopped
+
+
+def test_the_search_waits_for_the_first_variant_that_comes_outside_of_rounds():
+    written = "compiler", Proposal("0.3 compiled", "compiled", "why")
+    breeding, stopped = coming(Overlapping(), written)
+    best = breeding.archive.best
+    assert (best.variant.proposer, best.time_ms) == ("compiler", 0.3)
+    assert best.variant.parent == breeding.archive.original
+    assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+
+
+def test_a_variant_that_comes_to_nothing_ends_the_wait():
+    breeding, stopped = coming(Overlapping(), None)
+    assert breeding.archive.best.variant.source == "1.0 plain"
+    assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+
+
+def test_a_variant_that_comes_again_is_ranked_once():
+    written = "compiler", Proposal("0.3 compiled", "compiled", "why")
+    world = Overlapping()
+    coming(world, written, written)
+    assert [texts for texts in world.ranked if "0.3 compiled" in texts] == [["0.3 compiled"]]
 
 
 def test_what_may_be_faster_all_the_same_is_measured_before_the_wait_ends_the_search():

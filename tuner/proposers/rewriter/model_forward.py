@@ -32,7 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 
-__all__ = ["with_model_function"]
+__all__ = ["entry_statement", "with_model_function"]
 
 _WHOLE, _NAME_OF_WHOLE = "", "model"
 """Replaces an attribute's name for the object itself, where ``forward`` passes it to functions."""
@@ -48,11 +48,11 @@ def with_model_function(tree: cst.Module) -> cst.Module:
     The same module if its entry point hands its work on already; or if `forward` needs its object
     for more than to read attributes: to set them, or to call other methods of the class.
     """
-    statement = _entry_statement(tree)
+    statement = entry_statement(tree)
     if statement is None or _passes_parameters(statement, tree):
         return tree
     freed = _with_free_name(tree)
-    statement = None if freed is None else _entry_statement(freed)
+    statement = None if freed is None else entry_statement(freed)
     if freed is None or statement is None:
         return tree
     if isinstance(statement, cst.ClassDef):
@@ -66,7 +66,7 @@ def with_model_function(tree: cst.Module) -> cst.Module:
     )
 
 
-def _entry_statement(tree: cst.Module) -> cst.ClassDef | cst.FunctionDef | None:
+def entry_statement(tree: cst.Module) -> cst.ClassDef | cst.FunctionDef | None:
     """Return the class `ModelNew` or the function ``run``, if it is what is measured."""
     kinds = (cst.ClassDef, cst.FunctionDef)
     bound = {s.name.value: s for s in tree.body if isinstance(s, kinds)}

@@ -1,0 +1,184 @@
+"""Files in which an entry point runs a further program where it fits."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from solkit.tuner.proposers.rewriter.entry_points import entry_point, with_program
+
+NATIVE = '''
+"""A file."""
+import math
+
+SPACE = {"BLOCK": [16, 32]}
+
+
+def _helper(x):
+    return x + 100
+
+
+def kernel(x, scale=2, *, shift=0, BLOCK=16):
+    return ["original", _helper(x), scale, shift, BLOCK]
+
+
+def valid(params, shape):
+    return params["BLOCK"] > 0
+'''
+PROGRAM = '''
+"""What a compiler wrote."""
+import math
+
+SPACE = {"XBLOCK": [1, 2]}
+
+
+def _helper(x):
+    return -x
+
+
+def valid(params, shape):
+    return params["XBLOCK"] > 0
+
+
+def kernel(x, scale, *, XBLOCK=1):
+    return ["program", _helper(x), scale, XBLOCK]
+'''
+MODEL = """
+class Module:
+    pass
+
+
+def kernel(x):
+    return ["original", x]
+
+
+class ModelNew(Module):
+    def __init__(self, width, bias=True):
+        self.width = width
+
+    def forward(me, x, mask=None):
+        return kernel(x + me.width)
+"""
+MODEL_PROGRAM = """
+def kernel(x, width, *, XBLOCK=1):
+    return ["program", x, width, XBLOCK]
+
+
+class ModelNew:
+    def forward(self, x, mask=None, **params):
+        return kernel(x, self.width, **params)
+"""
+SOLUTION = """
+def run(x, y, out):
+    out.copy_([("original", x, y)])
+"""
+SOLUTION_PROGRAM = """
+def kernel(x, y, *, XBLOCK=1):
+    return [[("program", x, y, XBLOCK)]]
+"""
+
+
+class Out(list):
+    def copy_(self, values):
+        self[:] = values
+
+
+def run(text):
+    space = {}
+    exec(compile(text, "joined.py", "exec"), space)
+    return space
+
+
+def joined(original, program, condition, params=None, built=""):
+    return with_program(original, params or {}, program, (built, condition))
+
+
+def test_a_call_that_fits_runs_the_program_and_another_the_original():
+    kernel = run(joined(NATIVE, PROGRAM, "x == 3 and scale == 2", {"BLOCK": 32}))["kernel"]
+    assert kernel(3) == ["program", -3, 2, 1]
+    assert kernel(3, XBLOCK=2) == ["program", -3, 2, 2]
+    assert kernel(4) == ["original", 104, 2, 0, 32]
+    assert kernel(3, 5, shift=7) == ["original", 103, 5, 7, 32]
+
+
+def test_the_space_is_the_programs():
+    space = run(joined(NATIVE, PROGRAM, "True"))
+    assert space["SPACE"] == {"XBLOCK": [1, 2]}
+    assert space["valid"]({"XBLOCK": 1}, {})
+
+
+def test_what_else_the_original_calls_so_keeps_its_meaning():
+    text = NATIVE.replace(
+        'return ["original", _helper(x)', 'return ["original", valid({"BLOCK": x}, 1)'
+    )
+    kernel = run(joined(text, PROGRAM, "x == 3", {"BLOCK": 32}))["kernel"]
+    assert kernel(4) == ["original", True, 2, 0, 32]
+
+
+def test_the_entry_point_keeps_its_parameters_but_for_those_that_were_tuned():
+    kernel = run(joined(NATIVE, PROGRAM, "True", {"BLOCK": 16}))["kernel"]
+    assert str(inspect.signature(kernel)) == "(x, scale=2, *, shift=0, XBLOCK=1)"
+    entry = entry_point(NATIVE, "k.py", {"BLOCK": 16})
+    assert entry is not None
+    assert str(entry.signature) == "(x, scale=2, *, shift=0)"
+
+
+def test_a_model_that_was_built_otherwise_runs_the_original():
+    text = joined(
+        MODEL, MODEL_PROGRAM, "x == 3 and mask is None", built="width == 8 and bias is True"
+    )
+    model = run(text)["ModelNew"]
+    assert model(8).forward(3) == ["program", 3, 8, 1]
+    assert model(8).forward(3, XBLOCK=4) == ["program", 3, 8, 4]
+    assert model(8).forward(4) == ["original", 12]
+    assert model(8).forward(3, mask=1) == ["original", 11]
+    assert model(8, bias=False).forward(3) == ["original", 11]
+    assert model(9).forward(3) == ["original", 12]
+
+
+def test_a_model_without_an_init_of_its_own_gets_one():
+    text = MODEL.replace("class ModelNew(Module):", "class Base(Module):").replace(
+        "    def forward", "\n\nclass ModelNew(Base):\n    def forward"
+    )
+    entry = entry_point(text, "k.py", {})
+    assert entry is not None
+    assert str(entry.init) == "(*args, **kwargs)"
+    model = run(joined(text, MODEL_PROGRAM, "x == 3", built="len(args) == 1 and args[0] == 8"))
+    assert model["ModelNew"](8).forward(3) == ["program", 3, 8, 1]
+    assert model["ModelNew"](9).forward(3) == ["original", 12]
+
+
+def test_a_solution_writes_what_it_is_given():
+    solution = run(joined(SOLUTION, SOLUTION_PROGRAM, "x == 1"))["run"]
+    outs = Out(), Out()
+    solution(1, 2, outs[0], XBLOCK=4)
+    solution(3, 2, outs[1])
+    assert outs == ([("program", 1, 2, 4)], [("original", 3, 2)])
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        NATIVE.replace("import math", "import cmath as math"),
+        NATIVE.replace("import math", "from elsewhere import _helper").replace(
+            "def _helper", "def other"
+        ),
+        NATIVE.replace("_helper(x), scale", "dict(_helper=x), _helper(x)"),
+        "def kernel(",
+        "def other(x):\n    pass\n",
+    ],
+)
+def test_a_file_in_which_a_name_would_stand_for_two_things_is_refused(original):
+    assert joined(original, PROGRAM, "True") == ""
+
+
+def test_a_function_that_takes_any_keyword_is_no_entry_point():
+    assert entry_point("def kernel(x, **options):\n    pass\n", "k.py", {}) is None
+    assert entry_point("def launch(x):\n    pass\n", "k.py", {}) is None
+
+
+def test_a_default_that_is_no_literal_is_an_ellipsis():
+    entry = entry_point("def kernel(x, kind=torch.half):\n    pass\n", "k.py", {})
+    assert entry is not None
+    assert entry.signature.parameters["kind"].default is ...

@@ -1,0 +1,374 @@
+"""A further program behind a kernel file's entry point, for the calls that it fits.
+
+The entry point of a native file is ``kernel``, of KernelBench's form ``ModelNew.forward``, of a
+solution ``run``. It keeps its parameters. Where a condition on them holds, it calls the program;
+else what it did before::
+
+    def kernel(x, *, XBLOCK=1024):
+        if not (x.shape == (4096,) and ...):
+            return kernel_before(x)
+        ...
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import libcst as cst
+
+from solkit.core import Value
+from solkit.core.proposals import EntryPoint
+from solkit.tuner.proposers.rewriter._edit import with_defaults
+from solkit.tuner.proposers.rewriter._parse import (
+    assigned_names,
+    free_name,
+    names_within,
+    nodes_within,
+    parse_kernel,
+    parse_statement,
+    parse_statements,
+    render_code,
+    render_module,
+    replace_each,
+    statements_of,
+    substitute_names,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter.model_forward import entry_statement
+
+__all__ = ["entry_point", "with_program"]
+
+_KERNEL, _FORWARD, _INIT = "kernel", "forward", "__init__"
+_SPACE = ("SPACE", "valid")
+_FITS = "fits_program"
+"""Attribute of a model that was built with the arguments that a program was compiled for."""
+_PLAIN_INIT = """
+def __init__(self, *args, **kwargs):
+    super().__init__(*args, **kwargs)
+"""
+
+
+def entry_point(source: str, path: str, params: Mapping[str, Value]) -> EntryPoint | None:
+    """Return the entry point of a kernel file; ``None`` if its text does not show one.
+
+    Args:
+        source: the file.
+        path: its path.
+        params: those that may be tuned, by name.
+    """
+    tree = _parsed(source)
+    owner = None if tree is None else _owner(tree, _KERNEL)
+    entry = None if owner is None else _entry_of(owner)
+    if entry is None:
+        return None
+    if not isinstance(owner, cst.ClassDef):
+        return EntryPoint(path, _signature(entry.params, params))
+    init = _method(owner, _INIT) or _plain_init()
+    return EntryPoint(path, _signature(entry.params, params, 1), _signature(init.params, {}, 1))
+
+
+def with_program(
+    original: str, params: Mapping[str, Value], program: str, conditions: tuple[str, str]
+) -> str:
+    """Return a kernel file that runs a program where its entry point gets what the program fits.
+
+    Args:
+        original: the file, which does what it did elsewhere.
+        params: its parameters in use.
+        program: a file whose ``kernel`` takes the entry point's arguments; or whose ``ModelNew``
+            hands them on to it.
+        conditions: expressions of the parameters of ``__init__``, and of the entry point, that are
+            true where the program fits.
+
+    Returns:
+        The text; empty if a name stands for two things.
+    """
+    text = parse_kernel(original)
+    tree = _parsed(original if text is None else with_defaults(text, params))
+    added = _parsed(program)
+    if tree is None or added is None or (renamed := _renamed(tree, added)) is None:
+        return ""
+    before, names = renamed
+    owner = _owner(before, names.get(_KERNEL, _KERNEL))
+    entry = None if owner is None else _entry_of(owner)
+    own_owner = _owner(tree, _KERNEL)
+    if owner is None or entry is None or own_owner is None:
+        return ""
+    public, taken = _entry_of(own_owner), names_within(before, added)
+    assert public is not None
+    is_renamed = entry.name.value != public.name.value
+    former = entry.name.value if is_renamed else free_name(_before(entry.name.value), taken)
+    changed: cst.BaseStatement
+    further: Sequence[cst.BaseStatement]
+    if isinstance(owner, cst.ClassDef):
+        changed = _model(owner, entry, added, conditions)
+        further = [s for s in added.body if not isinstance(s, cst.ClassDef)]
+    else:
+        changed = _named(entry, former)
+        further = _program(added, public, params, former, conditions[1])
+    tree = replace_each(before, [(owner, changed)])
+    return render_module(tree.with_changes(body=[*_with_imports(tree.body, further)]))
+
+
+def _parsed(source: str) -> cst.Module | None:
+    try:
+        return cst.parse_module(source)
+    except cst.ParserSyntaxError:
+        return None
+
+
+def _before(name: str) -> str:
+    return f"{name}_before"
+
+
+# ------------------------------------------------------------------------------- the entry point
+
+
+def _owner(tree: cst.Module, kernel: str) -> cst.FunctionDef | cst.ClassDef | None:
+    """Return the entry point, or the class that has it."""
+    if (entry := entry_statement(tree)) is not None:
+        return entry
+    return next((f for f in _functions(tree.body) if f.name.value == kernel), None)
+
+
+def _functions(body: Sequence[cst.CSTNode]) -> list[cst.FunctionDef]:
+    return [statement for statement in body if isinstance(statement, cst.FunctionDef)]
+
+
+def _entry_of(owner: cst.FunctionDef | cst.ClassDef) -> cst.FunctionDef | None:
+    """Return the function; ``None`` if its arguments have no names."""
+    entry = owner if isinstance(owner, cst.FunctionDef) else _method(owner, _FORWARD)
+    if entry is None or entry.asynchronous is not None or entry.params.star_kwarg is not None:
+        return None
+    return entry
+
+
+def _method(owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
+    own = _functions(statements_of(owner))
+    return next((method for method in own if method.name.value == name), None)
+
+
+def _plain_init() -> cst.FunctionDef:
+    return cst.ensure_type(parse_statement(_PLAIN_INIT), cst.FunctionDef)
+
+
+def _signature(
+    params: cst.Parameters, tuned: Mapping[str, Value], skipped: int = 0
+) -> inspect.Signature:
+    """Return parameters but for the first ones, and for those that may be tuned."""
+    kinds = inspect.Parameter
+    named = [*params.posonly_params, *params.params][skipped:]
+    plain = [_parameter(param, kinds.POSITIONAL_OR_KEYWORD) for param in named]
+    star = [params.star_arg] if isinstance(params.star_arg, cst.Param) else []
+    further = [
+        *(_parameter(p, kinds.VAR_POSITIONAL) for p in star),
+        *(_parameter(p, kinds.KEYWORD_ONLY) for p in params.kwonly_params),
+        *(_parameter(p, kinds.VAR_KEYWORD) for p in [params.star_kwarg] if p is not None),
+    ]
+    return inspect.Signature([p for p in [*plain, *further] if p.name not in tuned])
+
+
+def _parameter(param: cst.Param, kind: Any) -> inspect.Parameter:
+    return inspect.Parameter(param.name.value, kind, default=_literal(param.default))
+
+
+def _literal(default: cst.BaseExpression | None) -> object:
+    """Return a default's value; an ellipsis for one that is no literal."""
+    if default is None:
+        return inspect.Parameter.empty
+    try:
+        return ast.literal_eval(render_code(default))
+    except (ValueError, SyntaxError):
+        return ...
+
+
+# ------------------------------------------------------------------------------- names
+
+
+def _renamed(tree: cst.Module, added: cst.Module) -> tuple[cst.Module, dict[str, str]] | None:
+    """Return a file without names that another one binds, and the names that it has for these.
+
+    ``None`` if its imports give such a name another meaning, or a call names a parameter so.
+    """
+    tree = tree.with_changes(body=list(_without_space(tree)))
+    own, others = set[str](), {_KERNEL, *_SPACE}
+    for statement in tree.body:
+        own |= _bound_names(statement)
+    for statement in added.body:
+        others |= set() if _is_class(statement) else _bound_names(statement)
+    imported = _imported_names(tree)
+    program_imports = _imported_names(added)
+    if any(imported.get(name, path) != path for name, path in program_imports.items()):
+        return None
+    if set(program_imports) & own or set(imported) & others:
+        return None
+    taken, clashes = names_within(tree, added), sorted(own & others)
+    keywords = {a.keyword.value for a in nodes_within(tree) if isinstance(a, cst.Arg) and a.keyword}
+    if keywords & set(clashes):
+        return None
+    names = {name: free_name(_before(name), taken) for name in clashes}
+    return substitute_names(tree, {old: cst.Name(new) for old, new in names.items()}), names
+
+
+def _without_space(tree: cst.Module) -> Iterator[cst.BaseStatement]:
+    """Yield statements but for a space that nothing else reads."""
+    for statement in tree.body:
+        bound = _bound_names(statement) & set(_SPACE)
+        rest = names_within(*(other for other in tree.body if other is not statement))
+        if not bound or bound & rest:
+            yield statement
+
+
+def _is_class(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.ClassDef)
+
+
+def _bound_names(statement: cst.CSTNode) -> set[str]:
+    """Return the names that a statement at the top level binds, but for imports."""
+    if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+        return {statement.name.value}
+    return set(assigned_names(statement))
+
+
+def _imported_names(tree: cst.Module) -> dict[str, str]:
+    """Return what each imported name stands for."""
+    return {name: path for line in _import_lines(tree.body) for name, path in _imports_of(line)}
+
+
+def _import_lines(body: Sequence[cst.CSTNode]) -> Iterator[ast.Import | ast.ImportFrom]:
+    for statement in body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for line in ast.parse(render_code(statement).strip()).body:
+                if isinstance(line, (ast.Import, ast.ImportFrom)):
+                    yield line
+
+
+def _imports_of(line: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    for alias in line.names:
+        if isinstance(line, ast.ImportFrom):
+            yield alias.asname or alias.name, f"{line.module}.{alias.name}"
+        elif alias.asname:
+            yield alias.asname, alias.name
+        else:
+            root = alias.name.partition(".")[0]
+            yield root, root
+
+
+# ------------------------------------------------------------------------------- the text
+
+
+def _named(function: cst.FunctionDef, name: str) -> cst.FunctionDef:
+    return function.with_changes(name=cst.Name(name))
+
+
+def _guard(condition: str, call: str) -> cst.BaseStatement:
+    return parse_statement(f"if not ({condition}):\n    return {call}\n")
+
+
+def _passed(params: cst.Parameters, tuned: Mapping[str, Value], skipped: int = 0) -> list[str]:
+    """Return the arguments that hand a function's parameters on."""
+    names = [p.name.value for p in (*params.posonly_params, *params.params)][skipped:]
+    star = params.star_arg
+    passed = [name for name in names if name not in tuned]
+    passed += [f"*{star.name.value}"] if isinstance(star, cst.Param) else []
+    named = [p.name.value for p in params.kwonly_params if p.name.value not in tuned]
+    return [*passed, *(f"{name}={name}" for name in named)]
+
+
+def _program(
+    added: cst.Module,
+    public: cst.FunctionDef,
+    params: Mapping[str, Value],
+    before: str,
+    condition: str,
+) -> list[cst.BaseStatement]:
+    """Return a program's statements with an entry point of the former parameters."""
+    guard = _guard(condition, f"{before}({', '.join(_passed(public.params, params))})")
+    kernel = next(f for f in _functions(added.body) if f.name.value == _KERNEL)
+    if public.name.value != _KERNEL:
+        return [*added.body, _solution(public, kernel, guard)]
+    own = public.params
+    kept = [p for p in own.kwonly_params if p.name.value not in params]
+    star = own.star_arg
+    if not isinstance(star, cst.Param):
+        star = cst.ParamStar() if kept or kernel.params.kwonly_params else cst.MaybeSentinel.DEFAULT
+    merged = own.with_changes(
+        params=[p for p in own.params if p.name.value not in params],
+        star_arg=star,
+        kwonly_params=[*kept, *kernel.params.kwonly_params],
+    )
+    changed = with_body(kernel, [guard, *statements_of(kernel)]).with_changes(params=merged)
+    return [changed if statement is kernel else statement for statement in added.body]
+
+
+def _solution(
+    run: cst.FunctionDef, kernel: cst.FunctionDef, guard: cst.BaseStatement
+) -> cst.FunctionDef:
+    """Return an entry point that hands its arguments on; results go where it is told."""
+    inputs = [p.name.value for p in kernel.params.params]
+    outputs = [p.name.value for p in run.params.params if p.default is None][len(inputs) :]
+    call = f"{_KERNEL}({', '.join([*inputs, '**params'])})"
+    lines = [f"return {call}"]
+    if outputs:
+        lines = [f"results = {call}"]
+        lines += [f"{name}.copy_(results[{place}])" for place, name in enumerate(outputs)]
+    params = run.params.with_changes(star_kwarg=cst.Param(cst.Name("params")))
+    body = [guard, *parse_statements("\n".join(lines) + "\n")]
+    return with_body(run, body).with_changes(params=params)
+
+
+def _model(
+    model: cst.ClassDef, forward: cst.FunctionDef, added: cst.Module, conditions: tuple[str, str]
+) -> cst.ClassDef:
+    """Return a class whose ``forward`` runs the program where it fits."""
+    built, called = conditions
+    owner = forward.params.params[0].name.value
+    stub = next(s for s in added.body if isinstance(s, cst.ClassDef))
+    handing = _method(stub, _FORWARD)
+    assert handing is not None
+    if built:
+        called = f"self.{_FITS} and {called}"
+    own = {"self": cst.Name(owner)}
+    before = _before(_FORWARD)
+    passed = ", ".join(_passed(forward.params, {}, 1))
+    guard = substitute_names(_guard(called, f"self.{before}({passed})"), own)
+    body = [guard, *(substitute_names(s, own) for s in statements_of(handing))]
+    params = forward.params.with_changes(star_kwarg=cst.Param(cst.Name("params")))
+    entry = with_body(forward, body).with_changes(params=params)
+    changed = replace_each(model, [(forward, _named(forward, before))])
+    return _with_built(with_body(changed, [*statements_of(changed), entry]), built)
+
+
+def _with_built(model: cst.ClassDef, built: str) -> cst.ClassDef:
+    """Return a class whose objects say whether they were built as the program's was."""
+    if not built:
+        return model
+    init = _method(model, _INIT)
+    before = model if init is not None else with_body(model, [_plain_init(), *statements_of(model)])
+    init = init or _method(before, _INIT)
+    assert init is not None
+    owner = init.params.params[0].name.value
+    line = parse_statement(f"{owner}.{_FITS} = {built}\n")
+    return replace_each(before, [(init, with_body(init, [line, *statements_of(init)]))])
+
+
+def _with_imports(
+    body: Sequence[cst.BaseStatement], further: Sequence[cst.BaseStatement]
+) -> Iterator[cst.BaseStatement]:
+    """Yield a file's statements, then a program's, whose imports come behind the file's own."""
+    imports = [s for s in further if list(_import_lines([s]))]
+    seen = {render_code(s).strip() for s in body}
+    new = [s for s in imports if render_code(s).strip() not in seen]
+    places = [at for at, s in enumerate(body) if list(_import_lines([s]))]
+    behind = places[-1] + 1 if places else 0
+    yield from (*body[:behind], *new, *body[behind:])
+    yield from (s for s in further if s not in imports and not _is_text(s))
+
+
+def _is_text(statement: cst.CSTNode) -> bool:
+    """Tell whether a statement is a file's docstring."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
