@@ -37,7 +37,7 @@ COMPILED = "inductor"
 """Proposer of these variants."""
 _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
-_LIMIT_S = 120.0
+_LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300
 _EXPECTED = 2  # the first of them gain most: see `EvolutionSearch.coming`
 
 Written = Future[tuple[str, Proposal] | None]
