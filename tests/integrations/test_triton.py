@@ -340,7 +340,7 @@ def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
     }
 
 
-@pytest.mark.quick("15-15", "24-6")
+@pytest.mark.quick("24-6")
 @pytest.mark.parametrize(("length", "timed"), [(15, 15), (16, 5), (24, 6), (40, 8)])
 def test_by_default_short_lists_are_timed_whole_and_no_model_is_asked(gpu, length, timed):
     configs = [triton.Config({"BLOCK": 32}, num_warps=1, num_stages=n + 1) for n in range(length)]

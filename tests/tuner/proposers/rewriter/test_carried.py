@@ -226,7 +226,7 @@ ROWS = {"M": 2, "N": 70}  # a few trips of each loop
 NAMED = {"argvalues": [ARGMAX, TWO_ROWS, NORM], "ids": ["argmax", "two rows", "norm"]}
 
 
-@pytest.mark.quick("two rows")
+@pytest.mark.slow
 @pytest.mark.parametrize("source", **NAMED)
 def test_rows_are_split_whatever_they_carry(source, is_right):
     (variant,) = variants(Split(), source, FEW_SMS, **ROWS)
