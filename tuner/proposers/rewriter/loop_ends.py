@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    child_nodes,
     expression_statement,
     free_name,
     integer_literal,
@@ -41,6 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
+    walk_statements,
 )
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
@@ -221,7 +223,44 @@ class _Fills:
                     covered |= {id(node) for node in nodes_within(call)}
                 elif any(_is_fixed_name(arg.value, moving) for arg in call.args[1:]):
                     return False
+        if any(self._adds_data(node) for node in nodes_within(*body)):
+            return False  # a mask that is added may take a row's scores away
         return not any(_is_large(node) and id(node) not in covered for node in nodes_within(*body))
+
+    def _adds_data(self, node: cst.CSTNode) -> bool:
+        """Tell whether what was loaded is added to what may be a score."""
+        kinds = (cst.Add, cst.AddAssign, cst.Subtract, cst.SubtractAssign)
+        is_sum = isinstance(node, (cst.AugAssign, cst.BinaryOperation))
+        if not is_sum or not isinstance(getattr(node, "operator", None), kinds):
+            return False
+        sides = child_nodes(node)
+        loaded = any(self._has(side, ("tl.load",), _REDUCED) for side in sides)
+        return loaded and any(self._has(side, _REDUCED, ()) for side in sides)
+
+    def _has(self, node: cst.CSTNode, calls: Sequence[str], closed: Sequence[str]) -> bool:
+        """Tell whether a value is made of such calls in a trip, but for those within others."""
+        pending, seen = [node], set[str]()
+        while pending:
+            part = pending.pop()
+            name = part.value if isinstance(part, cst.Name) else ""
+            called = called_name(part) if isinstance(part, cst.Call) else ""
+            if called in calls:
+                return True
+            if name in self.values and name not in seen:
+                seen.add(name)
+                pending.append(self.values[name])
+            elif name in self._scores and calls is _REDUCED:
+                return True
+            pending += [] if called in closed else child_nodes(part)
+        return False
+
+    @property
+    def _scores(self) -> set[str]:
+        """Names that are made of scores and get several values in a trip."""
+        names = assigned_names(*self.loop.body)
+        bindings = [single_assignment(s) for s in walk_statements(self.loop.body)]
+        reduced = [b for b in bindings if b and calls_within(b.value, *_REDUCED)]
+        return {b.target for b in reduced if names.count(b.target) > 1}
 
     def _leaves_first(self, test: cst.BaseExpression) -> bool:
         """Tell whether a condition holds in each row's first column, if anything reads the row."""
@@ -664,6 +703,8 @@ def _is_far_down(node: cst.BaseExpression) -> bool:
 
 
 _FAR = 1e6
+_REDUCED = ("tl.dot", "tl.sum")
+"""Calls that make scores of what was loaded."""
 
 
 def _only_computes(call: cst.Call) -> bool:

@@ -387,6 +387,10 @@ def test_windows_and_lengths_leave_rows_a_score():
             "        new = ",
             "        scores = tl.where(cols[None, :] > 2, scores, S)\n        new = ",
         ),
+        (
+            "        new = ",
+            "        scores += tl.load(K + cols)[None, :]\n        new = ",
+        ),
     ],
 )
 def test_without_a_first_score_such_a_number_is_one(old, new):
