@@ -121,3 +121,65 @@ def _difference_of_values(
         for place, (want, got) in enumerate(pairs)
         if not torch.allclose(want.double(), got.double(), rtol=1e-4, atol=1e-5)
     )
+
+
+def attention(query, key, value):
+    scores = query.float() @ key.float().transpose(-1, -2)
+    return (scores - scores.amax(-1, keepdim=True)).exp() @ value.float()
+
+
+def linear(x, weight, bias):
+
+    return torch.addmm(bias, x.float(), weight.t().float(), beta=2.0, alpha=0.5)
+
+
+def plain(x, weight):
+    return x @ weight
+
+
+def mixed(x, weight):
+    return x.float() @ weight.float()
+
+
+def _evaluated(graph: Any, *args: Any) -> Any:
+    """Values of a graph: a CPU has no product of 16 bits with a result in fp32."""
+
+    class Wide(torch.fx.Interpreter):
+        def call_function(self, target, args, kwargs):
+            if target is not torch.ops.aten.bmm.dtype:
+                return super().call_function(target, args, kwargs)
+            assert args[0].dtype == args[1].dtype != torch.float32
+            return torch.bmm(args[0].float(), args[1].float())
+
+    return Wide(graph).run(*args)[0]
+
+
+def narrowed() -> dict[str, tuple[bool, list[str], float]]:
+    """For each function: whether it changed, operators of products, and the largest error."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from solkit.adapters.inductor_program._graph import Tensors, trace_function
+    from solkit.adapters.inductor_program._narrow_products import narrow_products
+
+    torch.manual_seed(0)
+    half, wide, brain = torch.float16, torch.float32, torch.bfloat16
+    cases = {
+        attention: [(2, 3, 8, 16), (2, 3, 5, 16), (2, 3, 5, 4), half, half, half],
+        linear: [(8, 16), (4, 16), (4,), brain, brain, wide],
+        plain: [(8, 16), (16, 4), wide, wide],
+        mixed: [(8, 16), (16, 4), half, brain],
+    }
+    outcomes = {}
+    for function, listed in cases.items():
+        shapes, dtypes = listed[: len(listed) // 2], listed[len(listed) // 2 :]
+        real = [torch.randn(s).to(d) for s, d in zip(shapes, dtypes, strict=True)]
+        with FakeTensorMode() as mode:
+            fakes = tuple(mode.from_tensor(tensor) for tensor in real)
+            graph = trace_function(
+                lambda _, *args, f=function: f(*args), Tensors(fakes, {}, {})
+            ).graph
+            changed = narrow_products(graph)
+        names = [str(node.target) for node in graph.graph.nodes if "mm" in str(node.target)]
+        error = (_evaluated(graph, *real) - function(*real)).abs().max().item()
+        outcomes[function.__name__] = changed, names, error
+    return outcomes

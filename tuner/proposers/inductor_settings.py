@@ -44,7 +44,7 @@ class Choice:
 CHOICES = (
     Choice(
         "narrow products",
-        "Operands that were widened to fp32 are multiplied as they were before, on tensor cores.",
+        "Operands that were widened to fp32 are multiplied in 16 bits; one beside them is rounded.",
         {"solkit.narrow_products": True},  # solkit.adapters.inductor_program
     ),
     Choice(
