@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._lift_expressions import (
     Lifting,
     promote_operand,
 )
+from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     RANGES,
@@ -64,7 +65,6 @@ __all__ = ["lifted_body", "lifted_loop", "scalar_names", "without_running"]
 # ------------------------------------------------------------------------------- statements
 
 
-_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
 _IGNORED = ("tl.static_assert", "tl.assume", "tl.debug_barrier", "tl.device_assert")
 
 
@@ -129,7 +129,7 @@ class _Body:
         if isinstance(statement, cst.If):
             return [self._plain_branch(statement)]
         call = expression_statement(statement)
-        if isinstance(call, cst.Call) and called_name(call) in _WRITES:
+        if isinstance(call, cst.Call) and called_name(call) in PLAIN_WRITES:
             return [
                 parse_statement(render_code(self.lifting.store(call))).with_changes(
                     **_leading_comments(statement)
@@ -302,7 +302,7 @@ class _Body:
     ) -> cst.BaseStatement:
         """Return a statement that changes what was there before only where a name holds."""
         binding, call = single_assignment(statement), expression_statement(statement)
-        if isinstance(call, cst.Call) and called_name(call) in _WRITES:
+        if isinstance(call, cst.Call) and called_name(call) in PLAIN_WRITES:
             return replace_each(statement, [(call, _narrowed(call, taken, 2))])
         if binding is None:
             raise CannotLiftError(render_code(statement))

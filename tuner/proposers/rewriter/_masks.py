@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._memory import MASK_PLACES
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Launch,
@@ -30,7 +31,6 @@ from solkit.tuner.proposers.rewriter._values import base_pointer
 
 __all__ = ["conjuncts", "lengths_of_names", "lengths_within", "masked_loads", "unmasked_blocks"]
 
-_MASK_PLACES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2}
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
 _LIMITS = ("tl.where", "tl.minimum", "min", "tl.clamp")
 _ROUNDS = 4  # of names that loops hand on
@@ -45,8 +45,8 @@ def unmasked_blocks(launch: Launch) -> frozenset[str]:
     function = launch.function
     lengths = lengths_of_names(function)
     unmasked: set[str] = set()
-    for call in calls_within(function.node, *_MASK_PLACES):
-        mask = argument_of(call, _MASK_PLACES[called_name(call)], "mask")
+    for call in calls_within(function.node, *MASK_PLACES):
+        mask = argument_of(call, MASK_PLACES[called_name(call)], "mask")
         if argument_of(call, 99, "boundary_check") is not None or not call.args:
             continue
         bounded = set() if mask is None else lengths_within(mask, lengths, is_mask=True)

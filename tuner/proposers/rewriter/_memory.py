@@ -20,6 +20,8 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 
 __all__ = [
+    "MASK_PLACES",
+    "PLAIN_WRITES",
     "WRITES",
     "Pointers",
     "hides_access",
@@ -32,6 +34,10 @@ __all__ = [
 
 _ATOMICS = tuple(f"tl.atomic_{word}" for word in "add max min and or xor cas xchg".split())
 WRITES = ("tl.store", *_ATOMICS)
+PLAIN_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
+"""Stores, and atomics that leave the same in any order."""
+MASK_PLACES = {"tl.load": 1, **dict.fromkeys(WRITES, 2), "tl.atomic_cas": 99}
+"""Positions of masks among the arguments of accesses; ``tl.atomic_cas`` has none."""
 _EFFECTS = (*WRITES, "tl.inline_asm")
 _PYTHON = frozenset("abs float int len max min range".split())
 """Functions of Python that device code calls."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
+from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, PLAIN_WRITES, WRITES
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
     Launch,
@@ -35,11 +36,8 @@ from solkit.tuner.proposers.rewriter._values import as_blocked_loop, reads_other
 
 __all__ = ["Access", "RowLoop", "RowReader", "row_loop", "without_running"]
 
-MASK_PLACES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2}
-MASK_PLACES |= {"tl.atomic_min": 2}
 _PLAIN = (CarriedKind.SUM, CarriedKind.MAXIMUM, CarriedKind.MINIMUM)
 _KINDS = (*_PLAIN, CarriedKind.FOLLOWER, CarriedKind.RESCALED)
-WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
 
 
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ class RowReader:
     def read_statement(self, statement: cst.BaseStatement) -> bool:
         """Note what a statement compares and accesses; false if that depends on the blocks."""
         binding, effect = single_assignment(statement), expression_statement(statement)
-        if binding is None and (effect is None or called_name(effect) not in WRITES):
+        if binding is None and (effect is None or called_name(effect) not in PLAIN_WRITES):
             return False
         for node in nodes_within(statement):
             if isinstance(node, cst.Comparison):

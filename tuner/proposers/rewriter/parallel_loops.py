@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._lift import lifted_body
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
+from solkit.tuner.proposers.rewriter._memory import may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -43,7 +44,6 @@ __all__ = ["ParallelLoops"]
 _LONGEST = 128
 """Trips that become one block; a block of two such axes has as many elements as a program bears."""
 _LEAST = 16  # what a product of tiles takes
-_WRITES = ("tl.store",)
 _MOST_AXES = 2
 
 
@@ -128,8 +128,8 @@ def _is_parallel(loop: Loop, function: JitFunction, launch: Launch) -> bool:
     """Tell whether a loop's trips are independent: it stores, and hands on nothing."""
     if render_code(loop.start) != "0" or render_code(loop.step) != "1":
         return False
-    stores = calls_within(loop.node, *_WRITES)
-    if not stores or calls_within(loop.node, "tl.atomic_add", "tl.atomic_max", "tl.atomic_min"):
+    stores = calls_within(loop.node, "tl.store")
+    if not stores or len(stores) < sum(map(may_write, calls_within(loop.node))):
         return False
     place = function.body.index(loop.node)
     outside = set(assigned_names(*function.body[:place])) | set(function.params)
@@ -174,7 +174,7 @@ def _loads_what_it_stores(loop: Loop, function: JitFunction, launch: Launch) -> 
     """Tell whether a loop loads from a tensor that it stores to, as far as its names say."""
     params = set(function.params)
     stored = {
-        name for c in calls_within(loop.node, *_WRITES) for name in names_within(c.args[0].value)
+        name for c in calls_within(loop.node, "tl.store") for name in names_within(c.args[0].value)
     }
     loaded = {
         name for c in calls_within(loop.node, "tl.load") for name in names_within(c.args[0].value)
@@ -188,7 +188,7 @@ def _loads_what_it_stores(loop: Loop, function: JitFunction, launch: Launch) -> 
 
 
 def _accesses(loop: Loop) -> list[cst.Call]:
-    return calls_within(loop.node, "tl.load", *_WRITES)
+    return calls_within(loop.node, "tl.load", "tl.store")
 
 
 def _starts_with(call: cst.Call, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import HEADER, variants
 
+from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._parse import calls_within, parse_kernel
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
@@ -110,3 +111,12 @@ def test_trips_that_read_what_others_write(trip, reads):
     (launch,) = text.single
     (loop,) = launch.function.loops
     assert reads_other_trips(launch, loop.node) is reads
+
+
+@pytest.mark.parametrize("word", ["min", "and", "xchg"])
+def test_an_atomic_without_a_mask_takes_whole_blocks(word):
+    at = "x + tl.program_id(0) * BLOCK + i"
+    for mask, blocks in (("", {"BLOCK"}), (", mask=i < n", set())):
+        text = parse_kernel(HEADER + FILE.format(body=f"tl.atomic_{word}({at}, i{mask})"))
+        assert text is not None
+        assert unmasked_blocks(text.single[0]) == blocks
