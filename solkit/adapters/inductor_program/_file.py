@@ -246,10 +246,8 @@ class _File:
             result = next(rest)
             value, code = values[result.place], self._result_text(result)
             if tuple(value.shape) != layout.shape:
-                raise InputError(
-                    f"the kernel returns a tensor of shape {layout.shape}, the reference one of "
-                    f"{tuple(value.shape)}"
-                )
+                value = _reshaped(value, layout)
+                code = f"{code}.reshape({layout.shape})"
             if value.dtype != layout.dtype:
                 code = f"{code}.to({layout.dtype})"
             if not _are_strides_alike(value, layout):
@@ -312,7 +310,7 @@ class _File:
         for name in written:
             for other in texts:
                 if other != self.names[name]:
-                    yield f"{_memory(self.names[name])} != {_memory(other)}"
+                    yield f"{_memory(self.names[name])} is not {_memory(other)}"
 
 
 @dataclass(frozen=True)
@@ -322,13 +320,28 @@ class _Text:
     code: str
 
 
+def _reshaped(value: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """Return a result with other axes of one element, as the entry point returns it.
+
+    Raises:
+        InputError: it has other sizes.
+    """
+    sizes = [[size for size in shape if size != 1] for shape in (value.shape, layout.shape)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            f"the kernel returns a tensor of shape {layout.shape}, the reference one of "
+            f"{tuple(value.shape)}"
+        )
+    return value.reshape(layout.shape)
+
+
 def _are_strides_alike(value: torch.Tensor, layout: Layout) -> bool:
     triples = zip(layout.shape, value.stride(), layout.stride, strict=True)
     return all(size == 1 or one == other for size, one, other in triples)
 
 
 def _memory(text: str) -> str:
-    return f"{text}.untyped_storage().data_ptr()"
+    return f"{text}.untyped_storage()"
 
 
 def _require_like(text: str, tensor: torch.Tensor, module: torch.nn.Module) -> None:
