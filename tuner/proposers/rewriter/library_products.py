@@ -17,11 +17,6 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from solkit.ops import OPERATORS
-from solkit.tuner.proposers.rewriter._convolutions import (
-    Convolution,
-    as_convolution,
-    convolution_function,
-)
 from solkit.tuner.proposers.rewriter._edit import launch_line
 from solkit.tuner.proposers.rewriter._kept_types import SAME_TYPE, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -48,9 +43,7 @@ from solkit.tuner.proposers.rewriter.operands import admitted_precisions
 
 __all__ = ["LibraryProducts"]
 
-_OPERATORS = frozenset(
-    f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "convolution")
-)
+_OPERATORS = frozenset(f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul"))
 """Recorded operators that are products."""
 _LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
 _FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
@@ -319,8 +312,7 @@ class _Writer:
             return [statement]
         ahead: list[cst.BaseStatement] = []
         while True:
-            nodes = nodes_within(statement)
-            products = [p for n in nodes if (p := _as_product(n) or as_convolution(n))]
+            products = [p for node in nodes_within(statement) if (p := _as_product(node))]
             for product in reversed(products):  # the innermost first
                 is_first = not _calls_before(statement, product.call)
                 lines = self._launched(product, statement) if is_first else None
@@ -336,11 +328,9 @@ class _Writer:
                 return [*ahead, statement]
 
     def _launched(
-        self, product: _Product | Convolution, statement: cst.BaseStatement
+        self, product: _Product, statement: cst.BaseStatement
     ) -> tuple[str, list[cst.BaseStatement]] | None:
         """Return the name of a product's result, and the statements that compute it."""
-        if isinstance(product, Convolution):
-            return self._launched_convolution(product, statement)
         rank = 3 if _is_batched(product) else 2
         first, second = self._types.of(product.lhs, rank), self._types.of(product.rhs, rank)
         bias = None if product.bias is None else self._types.of(product.bias, 1)
@@ -390,25 +380,6 @@ class _Writer:
         name = binding.target if binding and is_all else free_name("product", self._taken)
         self._types.own[name] = _Type(like.rank, like.dtype, tensors=like.tensors)
         return name
-
-    def _launched_convolution(
-        self, convolution: Convolution, statement: cst.BaseStatement
-    ) -> tuple[str, list[cst.BaseStatement]] | None:
-        """Return what `_launched` does; of parameters alone, since their sizes are conditions."""
-        bias = [] if convolution.bias is None else [convolution.bias]
-        operands = [convolution.lhs, convolution.rhs, *bias]
-        rank = convolution.rank + 2
-        types = [self._types.of(node, rank) for node in operands[:2]]
-        types += [self._types.of(node, 1) for node in bias]
-        plain = [t for t in types if t is not None]
-        if len(plain) < len(types) or not all(self._is_param(node) for node in operands):
-            return None
-        self._rely_on(plain, convolution.fits)
-        name = self._name_of(convolution.call, statement, plain[0])
-        function = free_name(f"{name}_kernel", self._taken)
-        definition = convolution_function(function, convolution, self._precision)
-        self.functions.append(definition)
-        return name, list(convolution.statements(name, definition))
 
     def _are_params(self, product: _Product) -> bool:
         """Tell whether operands are parameters, so that the guard can compare their sizes."""

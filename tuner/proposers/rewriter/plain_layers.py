@@ -1,8 +1,8 @@
 """Layers of PyTorch that a model holds and calls become calls of the functions that they are.
 
 ``self.fc(x)`` with ``self.fc = nn.Linear(...)`` is
-``torch.nn.functional.linear(x, self.fc.weight, self.fc.bias)``: a product that has operands. So are
-convolutions. Layers that are wrapped, hooked or bound again keep their call.
+``torch.nn.functional.linear(x, self.fc.weight, self.fc.bias)``: a product that has operands. Layers
+that are wrapped, hooked or bound again keep their call.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 
 __all__ = ["with_plain_layers"]
 
-_LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d")
-_CONSTRUCTORS = {f"{owner}{name}": name for owner in ("nn.", "torch.nn.", "") for name in _LAYERS}
-_PLACE_OF_BIAS = {"Linear": 2}
-"""Of a constructor's arguments; 7 in others."""
-_OPTIONS = ("stride", "padding", "dilation", "groups")
-"""Arguments of a convolution's constructor behind its sizes, and of the function behind a bias."""
+_CONSTRUCTORS = ("nn.Linear", "torch.nn.Linear", "Linear")
 _WRAPS = ("register_", "parametrize", "weight_norm", "spectral_norm", "prune", "quantiz")
 """Words of a file by which a layer's call may do more than its function does."""
 
@@ -38,7 +33,7 @@ def with_plain_layers(tree: cst.Module) -> cst.Module:
     if not _imports_torch(tree) or any(word in tree.code for word in _WRAPS):
         return tree
     classes = [node for node in tree.body if isinstance(node, cst.ClassDef)]
-    if any(node.name.value in _LAYERS for node in classes) or _imports_other_layers(tree):
+    if any(node.name.value == "Linear" for node in classes) or _imports_other_linear(tree):
         return tree
     pairs = [pair for node in classes for pair in _pairs_of(node)]
     innermost = [pair for pair in pairs if not _holds_other(pair[0], pairs)]
@@ -57,34 +52,19 @@ def _imports_torch(tree: cst.Module) -> bool:
     return "torch" in names and "torch" not in assigned_names(*rebound)
 
 
-def _imports_other_layers(tree: cst.Module) -> bool:
-    """Tell whether ``nn`` or a layer's class of the file may be another than PyTorch's.
-
-    So it is where a layer's stride or padding is set later on.
-    """
-    own = {"nn", *_LAYERS}
+def _imports_other_linear(tree: cst.Module) -> bool:
+    """Tell whether ``Linear`` or ``nn`` of the file may be another than PyTorch's."""
     for node in nodes_within(tree):
         if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
             module = "" if node.module is None else render_code(node.module)
             names = {render_code(a.asname.name if a.asname else a.name) for a in node.names}
             if ("nn" in names and module != "torch") or (
-                names & {*_LAYERS} and module not in ("torch.nn", "torch.nn.modules")
+                "Linear" in names and module not in ("torch.nn", "torch.nn.modules")
             ):
                 return True
-        elif isinstance(node, cst.FunctionDef) and node.name.value in own:
+        elif isinstance(node, cst.FunctionDef) and node.name.value in ("Linear", "nn"):
             return True
-    return bool(own & set(assigned_names(*tree.body))) or _sets_options(tree)
-
-
-def _sets_options(tree: cst.Module) -> bool:
-    """Tell whether a file sets a stride or the like of what is an attribute itself."""
-    targets = [node.target for node in nodes_within(tree) if isinstance(node, cst.AssignTarget)]
-    return any(
-        isinstance(target, cst.Attribute)
-        and target.attr.value in (*_OPTIONS, "padding_mode")
-        and isinstance(target.value, cst.Attribute)
-        for target in targets
-    )
+    return bool({"Linear", "nn"} & set(assigned_names(*tree.body)))
 
 
 def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
@@ -100,30 +80,13 @@ def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
                 attribute = layer.removeprefix(f"{owner}.")
                 if layer != attribute and attribute in layers and call.args[0].keyword is None:
                     value = render_code(call.args[0].value)
-                    yield call, parse_expression(_called(layer, value, layers[attribute]))
+                    bias = f", {layer}.bias" if layers[attribute] else ""
+                    code = f"torch.nn.functional.linear({value}, {layer}.weight{bias})"
+                    yield call, parse_expression(code)
 
 
-def _called(layer: str, value: str, maker: cst.Call) -> str:
-    """Return the function that a layer is, on a value."""
-    kind = _CONSTRUCTORS[render_code(maker.func)]
-    arguments = [value, f"{layer}.weight"]
-    arguments += [f"{layer}.bias"] if _may_add(maker, kind) else ["None"]
-    if kind == "Linear":
-        arguments = arguments if arguments[-1] != "None" else arguments[:-1]
-        return f"torch.nn.functional.linear({', '.join(arguments)})"
-    options = [f"{word}={layer}.{word}" for word in _OPTIONS if _is_given(maker, word)]
-    return f"torch.nn.functional.{kind.lower()}({', '.join([*arguments, *options])})"
-
-
-def _is_given(maker: cst.Call, word: str) -> bool:
-    """Tell whether a convolution's constructor gets an option."""
-    plain = [arg for arg in maker.args if arg.keyword is None]
-    keywords = {arg.keyword.value for arg in maker.args if arg.keyword}
-    return word in keywords or len(plain) > _OPTIONS.index(word) + 3
-
-
-def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, cst.Call]]:
-    """Yield attributes that are such layers from ``__init__`` on, and what makes them."""
+def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, bool]]:
+    """Yield attributes that are linear layers from ``__init__`` on, and whether they may add."""
     owner = first_param(init)
     bound = [
         render_code(target.target)
@@ -137,21 +100,12 @@ def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, cs
             continue
         target, value = render_code(small.targets[0].target), small.value
         is_own = target.startswith(f"{owner}.") and bound.count(target) == 1
-        if is_own and isinstance(value, cst.Call) and _is_plain_constructor(value):
-            yield target.removeprefix(f"{owner}."), value
+        if is_own and isinstance(value, cst.Call) and render_code(value.func) in _CONSTRUCTORS:
+            yield target.removeprefix(f"{owner}."), _may_add(value)
 
 
-def _is_plain_constructor(call: cst.Call) -> bool:
-    """Tell whether a call makes a layer that is its function: its padding, if any, is zeros."""
-    keywords = {arg.keyword.value for arg in call.args if arg.keyword}
-    plain = sum(arg.keyword is None for arg in call.args)
-    is_plain = "padding_mode" not in keywords and not any(arg.star for arg in call.args)
-    return render_code(call.func) in _CONSTRUCTORS and is_plain and plain < 9
-
-
-def _may_add(call: cst.Call, kind: str) -> bool:
-    """Tell whether a layer may have a bias."""
+def _may_add(call: cst.Call) -> bool:
+    """Tell whether a linear layer may have a bias."""
     words = {arg.keyword.value: render_code(arg.value) for arg in call.args if arg.keyword}
     plain = [render_code(arg.value) for arg in call.args if arg.keyword is None]
-    place = _PLACE_OF_BIAS.get(kind, 7)
-    return words.get("bias", plain[place] if len(plain) > place else "True") != "False"
+    return words.get("bias", plain[2] if len(plain) > 2 else "True") != "False"

@@ -105,6 +105,23 @@ def test_products_of_which_too_little_is_known_stay(old, new):
     assert not own_products(PRODUCT.replace(old, new))
 
 
+def test_views_that_do_not_fit_raise_as_with_pytorch():
+    viewed = PRODUCT.replace("torch.addmm(b, x, w)", "x @ w.view(-1, 24)")
+    (variant,) = own_products(viewed)
+    assert "assert x.shape[1] == h_rhs.shape[0]" in variant
+    (batched,) = variants(LibraryProducts(), canonical_form(HEADER + BATCHED))
+    assert "assert x.shape[2] == y_rhs.shape[1] and x.shape[0] == y_rhs.shape[0] < 65536" in batched
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_own"),
+    [("x.relu().sum()", True), ("x.relu_().sum()", False), ("b.update(x)", False)],
+)
+def test_a_product_behind_what_may_write_its_operand_stays(ahead, is_own):
+    later = PRODUCT.replace("h = torch.addmm(b, x, w)", f"h = {ahead} + torch.addmm(b, x, w)")
+    assert bool(own_products(later)) == is_own
+
+
 def test_calls_that_differentiate_or_broadcast_do_what_they_did():
     (variant,) = own_products(PRODUCT)
     guard = variant[variant.index("def kernel(") :].split("    h")[0]

@@ -1,86 +1,14 @@
-"""Convolutions: those that a launcher leaves to PyTorch, and those whose blocks are turned."""
+"""Blocks that are accessed transposed, as those of convolutions whose rows are pixels."""
 
 from __future__ import annotations
 
 import pytest
 
 pytest.importorskip("libcst")
-from rewriting import HEADER, brief, variants
+from rewriting import HEADER, variants
 
-from solkit.tuner.proposers.rewriter._mutation import Facts
-from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
-from solkit.tuner.proposers.rewriter.library_products import LibraryProducts
-from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
-
-LAYER = """
-class Model(torch.nn.Module):
-    def __init__(self, channels):
-        super().__init__()
-        self.conv = torch.nn.CONV
-
-    def forward(self, x):
-        return torch.relu(self.conv(x))
-
-
-def get_inputs():
-    return [torch.randn(SIZES)]
-
-
-def get_init_inputs():
-    return [3]
-
-
-@triton.jit
-def relu(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at, mask=at < n)
-    tl.store(y_ptr + at, tl.maximum(x, 0.0), mask=at < n)
-
-
-class ModelNew(torch.nn.Module):
-    def __init__(self, channels):
-        super().__init__()
-        self.conv = torch.nn.CONV
-
-    def forward(self, x):
-        h = self.conv(x)
-        y = torch.empty_like(h)
-        relu[(triton.cdiv(h.numel(), 256),)](h, y, h.numel(), BLOCK=256)
-        return y
-"""
-LAYERS = {
-    "one axis, dilated": ("Conv1d(channels, 5, 3, dilation=2)", "2, 3, 19"),
-    "padded, in steps": ("Conv2d(channels, 4, (3, 2), stride=2, padding=1)", "2, 3, 9, 8"),
-    "three axes": ("Conv3d(channels, 4, 2, 1, bias=False)", "2, 3, 4, 5, 3"),
-}
-
-
-def own_convolutions(source):
-    plain = canonical_form(HEADER + source).removeprefix(HEADER)
-    return variants(LibraryProducts(), plain)
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.quick(n)) for n in LAYERS])
-def test_a_convolution_of_the_launcher_is_a_launch_that_takes_what_follows(name, is_right):
-    layer, sizes = LAYERS[name]
-    source = LAYER.replace("CONV", layer).replace("SIZES", sizes)
-    (variant,) = own_convolutions(source)
-    fused = next(FuseProducts().variants(parse_kernel(variant), Facts(brief(source))))
-    assert len(parse_kernel(fused.source).single) == 1
-    assert is_right(fused.source, source)
-
-
-def test_a_wrong_launch_of_a_convolution_is_noticed(checker):
-    layer, sizes = LAYERS["padded, in steps"]
-    source = LAYER.replace("CONV", layer).replace("SIZES", sizes)
-    (variant,) = own_convolutions(source)
-    wrong = variant.replace("dilation_1)[:, None]) < size_1", "dilation_1)[:, None]) <= size_1")
-    wrong = wrong.replace("row_1 < size_1", "row_1 <= size_1")
-    assert wrong != variant
-    assert checker.check(wrong, brief(source))[0].value == "wrong"
-
 
 PIXELS = """
 def reference(x, weight):
