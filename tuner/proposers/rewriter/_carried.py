@@ -51,6 +51,8 @@ __all__ = [
     "NEGATIVE_INFINITY",
     "Carried",
     "CarriedKind",
+    "OtherUpdateError",
+    "Trip",
     "carried_by",
     "carried_names",
     "unpacked_statements",
@@ -123,7 +125,7 @@ Node = TypeVar("Node", bound=cst.CSTNode)
 _Classify = Callable[[str, Mapping[str, Carried]], Carried | None]
 
 
-class _OtherUpdateError(Exception):
+class OtherUpdateError(Exception):
     """A trip does something that is none of the kinds."""
 
 
@@ -135,8 +137,8 @@ def carried_by(body: Sequence[cst.BaseStatement], index: str = "") -> dict[str, 
         index: the name that the loop counts with.
     """
     try:
-        return _Trip(unpacked_statements(body), index).carried()
-    except _OtherUpdateError:
+        return Trip(unpacked_statements(body), index).carried()
+    except OtherUpdateError:
         return None
 
 
@@ -289,7 +291,7 @@ class _Choice:
 
 
 @dataclass
-class _Trip:
+class Trip:
     """The values of names in one trip.
 
     Attributes:
@@ -312,15 +314,18 @@ class _Trip:
     _from_before: set[str] = field(default_factory=set)
     _assigned: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Collect what it assigns."""
+        self._assigned = set(assigned_names(*self.body))
+
     def carried(self) -> dict[str, Carried]:
         """Return what the trip hands to the next.
 
         Raises:
-            _OtherUpdateError: an update is of no kind.
+            OtherUpdateError: an update is of no kind.
         """
-        self._assigned = set(assigned_names(*self.body))
         for statement in self.body:
-            self._number_statement(statement)
+            self.number(statement)
         names = sorted(self._from_before & self._assigned)
         self.running = {name: update for name in names if (update := self._running(name))}
         kept = [name for name in names if name not in self.running]
@@ -331,17 +336,18 @@ class _Trip:
                 if name not in result and (update := self._nested_or(name, classify, result)):
                     result[name] = update
         if any(self._depends(effect) for effect in self.effects):
-            raise _OtherUpdateError("what is carried is written in each trip")
+            raise OtherUpdateError("what is carried is written in each trip")
         if missing := set(names) - set(result):
             needed = (self._depends(cst.Name(self.current[name])) for name in missing)
             result |= self._fold(sorted(missing.union(*needed)))
         if missing := set(names) - set(result):
-            raise _OtherUpdateError(", ".join(sorted(missing)))
+            raise OtherUpdateError(", ".join(sorted(missing)))
         return result
 
     # ---------------------------------------------------------------------------- numbering
 
-    def _number_statement(self, statement: cst.BaseStatement) -> None:
+    def number(self, statement: cst.BaseStatement) -> None:
+        """Give what a statement assigns names of its own."""
         if (binding := single_assignment(statement)) is not None:
             self._assign(binding.target, self._numbered(binding.value))
         elif isinstance(statement, cst.If):
@@ -353,7 +359,7 @@ class _Trip:
             for name in assigned_names(statement):
                 self._assign(name, cst.Name(f"{name}_of_{len(self.values)}"))
         else:
-            raise _OtherUpdateError(render_code(statement))
+            raise OtherUpdateError(render_code(statement))
 
     def _assign(self, name: str, value: cst.BaseExpression) -> None:
         numbered = f"{name}__{len(self.values)}"
@@ -376,15 +382,15 @@ class _Trip:
         test = render_code(parenthesized(self._numbered(statement.test)))
         other = statement.orelse
         if isinstance(other, cst.If):
-            raise _OtherUpdateError(f"if {test}")
+            raise OtherUpdateError(f"if {test}")
         before = dict(self.current)
         ends: list[dict[str, str]] = []
         for branch in (statement, other):
             self.current = dict(before)
             for inner in statements_of(branch) if branch is not None else []:
                 if single_assignment(inner) is None:
-                    raise _OtherUpdateError(f"if {test}")
-                self._number_statement(inner)
+                    raise OtherUpdateError(f"if {test}")
+                self.number(inner)
             ends.append(self.current)
         self.current = dict(before)
         for name in dict.fromkeys(assigned_names(statement)):
@@ -394,10 +400,10 @@ class _Trip:
     def _number_loop(self, statement: cst.For) -> None:
         self._numbered(statement.iter)
         if not isinstance(statement.iter, cst.Call) or called_name(statement.iter) not in RANGES:
-            raise _OtherUpdateError(render_code(statement.iter))
+            raise OtherUpdateError(render_code(statement.iter))
         inner = carried_by(statements_of(statement), render_code(statement.target))
         if inner is None:
-            raise _OtherUpdateError(render_code(statement.iter))
+            raise OtherUpdateError(render_code(statement.iter))
         written = set(assigned_names(statement))
         read = names_within(*statements_of(statement)) & self._assigned - written
         self._from_before |= {name for name in read if name not in self.current}
@@ -405,7 +411,7 @@ class _Trip:
             if name in self.current:  # it starts anew in each trip: an element like others
                 continue
             if name in self.nested or update.kind is CarriedKind.RUNNING:
-                raise _OtherUpdateError(name)
+                raise OtherUpdateError(name)
             self.nested[name] = update
             self._from_before.add(name)
         for name in written:
@@ -414,14 +420,14 @@ class _Trip:
         if calls_within(statement, *WRITES):
             self.effects += [cst.Name(self.current.get(name, name)) for name in sorted(read)]
         if any(self._depends_on_carried(inner_name, after) for inner_name in read):
-            raise _OtherUpdateError(", ".join(sorted(after)))
+            raise OtherUpdateError(", ".join(sorted(after)))
 
     def _depends_on_carried(self, name: str, others: set[str]) -> bool:
         return name in others or bool(self._depends(cst.Name(self.current.get(name, name))))
 
     # ---------------------------------------------------------------------------- values
 
-    def _root(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def root(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """Follow names that are only other names; subscripts that add axes stay."""
         while isinstance(node, cst.Name) and isinstance(
             value := self.values.get(node.value), cst.Name
@@ -429,19 +435,19 @@ class _Trip:
             node = value
         return node
 
-    def _peeled(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def peeled(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """Return the expression that a name stands for."""
-        node = self._root(node)
+        node = self.root(node)
         return self.values.get(node.value, node) if isinstance(node, cst.Name) else node
 
     def _is_name(self, node: cst.BaseExpression, name: str) -> bool:
-        root = self._root(node)
+        root = self.root(node)
         return isinstance(root, cst.Name) and root.value == name
 
     def _key(self, node: cst.BaseExpression) -> str:
         """Return an expression's text, the same for equal ones."""
-        node = self._peeled(node)
-        names = {n: self._root(cst.Name(n)) for n in names_within(node) if n in self.values}
+        node = self.peeled(node)
+        names = {n: self.root(cst.Name(n)) for n in names_within(node) if n in self.values}
         return compact_code(substitute_names(node, names))
 
     def _expanded(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -484,7 +490,7 @@ class _Trip:
         return classify(name, updates)
 
     def _final(self, name: str) -> cst.BaseExpression:
-        return self._peeled(cst.Name(self.current[name]))
+        return self.peeled(cst.Name(self.current[name]))
 
     def _running(self, name: str) -> Carried | None:
         value = self._final(name)
@@ -545,7 +551,7 @@ class _Trip:
         return choices[0], two if keeps else one
 
     def _conjuncts(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-        node = self._peeled(node)
+        node = self.peeled(node)
         is_both = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd)
         is_both |= isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And)
         if is_both and isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)):
@@ -558,7 +564,7 @@ class _Trip:
         """Return a comparison of an element with a carried name; `is_kept` if true keeps that."""
         if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
             return None
-        sides = [self._root(node.left), self._root(node.comparisons[0].comparator)]
+        sides = [self.root(node.left), self.root(node.comparisons[0].comparator)]
         takes = _TAKES.get(type(node.comparisons[0].operator).__name__)
         names = [
             s.value if isinstance(s, cst.Name) and s.value in self._from_before else ""
@@ -615,7 +621,7 @@ class _Trip:
         self, node: cst.BaseExpression, names: Sequence[str], leaves: dict[str, str]
     ) -> cst.BaseExpression:
         """Return a value over `own_x` for what is carried, and names for what a trip brings."""
-        node = self._peeled(node)
+        node = self.peeled(node)
         if isinstance(node, cst.Name) and node.value in names:
             return cst.Name(f"own_{node.value}")
         if not self._depends(node):
@@ -625,14 +631,14 @@ class _Trip:
         if isinstance(node, cst.BinaryOperation):
             first, second = (self._of_fold(side, names, leaves) for side in (node.left, node.right))
             return node.with_changes(left=parenthesized(first), right=parenthesized(second))
-        raise _OtherUpdateError(render_code(node))
+        raise OtherUpdateError(render_code(node))
 
     # ---------------------------------------------------------------------------- rescaled sums
 
     def _rescaled(self, name: str, updates: Mapping[str, Carried]) -> Carried | None:
         for leader in updates.values():
             if leader.kind is CarriedKind.MAXIMUM and leader.name not in self.nested:
-                new = self._root(cst.Name(self.current[leader.name]))
+                new = self.root(cst.Name(self.current[leader.name]))
                 rescaling = self._rescaling(name, leader.name, render_code(new))
                 if rescaling is not None:
                     scale, added = rescaling
@@ -667,7 +673,7 @@ class _Trip:
         return scale, added
 
     def _factor_of(self, kept: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
-        kept = self._peeled(kept)
+        kept = self.peeled(kept)
         if not isinstance(kept, cst.BinaryOperation) or not isinstance(kept.operator, cst.Multiply):
             return None
         if self._is_name(kept.left, name):
@@ -689,7 +695,7 @@ class _Trip:
 
     def _is_scaled(self, node: cst.BaseExpression, new: str, form: tuple[str, str]) -> bool:
         """Tell whether an expression is proportional to exp(-new)."""
-        node = self._peeled(node)
+        node = self.peeled(node)
         if isinstance(node, cst.Subscript):
             return self._is_scaled(node.value, new, form)
         if isinstance(node, cst.BinaryOperation):
@@ -747,8 +753,8 @@ class _Trip:
         """Tell whether a power is ``x - new``, times the same factor as in the scale."""
         if name.rsplit(".", 1)[-1] != form[0]:
             return False
-        power, factor = self._without_factor(self._peeled(power))
-        power = self._peeled(power)
+        power, factor = self._without_factor(self.peeled(power))
+        power = self.peeled(power)
         if not isinstance(power, cst.BinaryOperation) or not isinstance(
             power.operator, cst.Subtract
         ):
@@ -759,17 +765,17 @@ class _Trip:
         shift = self._peeled_shift(shift)
         is_new = self._is_name(shift, new)
         if not is_new:
-            guard = self._peeled(shift)
+            guard = self.peeled(shift)
             is_new = called_name(guard) == "tl.where" and self._depends(guard, new) == set()
             is_new = is_new and self._is_touched(guard, new)
         return is_new and not self._is_touched(power.left, new)
 
     def _peeled_shift(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """Return what an expression with axes added stands for."""
-        node = self._root(node)
+        node = self.root(node)
         while isinstance(node, cst.Subscript):
-            node = self._root(node.value)
-        value = self._peeled(node)
+            node = self.root(node.value)
+        value = self.peeled(node)
         return value if isinstance(value, cst.BinaryOperation) else node
 
     def _without_factor(self, power: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:

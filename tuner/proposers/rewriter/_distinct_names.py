@@ -1,4 +1,4 @@
-"""Names that are assigned again, in straight code, become other names."""
+"""Names that are assigned again, in straight code, become other names; unread ones go."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
+    walk_statements,
     with_body,
     with_each,
 )
 
-__all__ = ["with_distinct_names", "with_distinct_values"]
+__all__ = ["with_distinct_names", "with_distinct_values", "without_unread"]
 
 
 def with_distinct_names(
@@ -88,3 +89,37 @@ def _others(node: cst.CSTNode, loop: cst.CSTNode) -> list[cst.CSTNode]:
         else:
             parts.append(child)
     return parts
+
+
+def without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
+    """Drop the function's assignments that were read before and that nothing reads any more."""
+    candidates = set(assigned_names(*before.body)) - _unread_names(before.node)
+    while gone := candidates & _unread_names(node):
+        bindings = [
+            (s, a)
+            for s in walk_statements(statements_of(node))
+            if (a := single_assignment(s)) is not None
+        ]
+        node = with_each(node, {id(s): [] for s, a in bindings if a.target in gone})
+        candidates -= gone
+    return node
+
+
+def _unread_names(node: cst.FunctionDef) -> set[str]:
+    """Return names that occur only in their own assignments."""
+    counts = Counter(
+        name.value for name in nodes_within(*statements_of(node)) if isinstance(name, cst.Name)
+    )
+    bindings = [
+        (s, a)
+        for s in walk_statements(statements_of(node))
+        if (a := single_assignment(s)) is not None
+    ]
+    for statement, binding in bindings:
+        own = (
+            n
+            for n in nodes_within(statement)
+            if isinstance(n, cst.Name) and n.value == binding.target
+        )
+        counts[binding.target] -= sum(1 for _ in own)
+    return {binding.target for _, binding in bindings if not counts[binding.target]}

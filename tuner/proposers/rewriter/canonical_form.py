@@ -59,6 +59,7 @@ from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
 from solkit.tuner.proposers.rewriter.host_paths import without_other_devices
 from solkit.tuner.proposers.rewriter.index_axes import with_axes_at_uses
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
+from solkit.tuner.proposers.rewriter.late_quotients import with_late_quotients
 from solkit.tuner.proposers.rewriter.launch_copies import (
     with_own_functions,
     without_decided_branches,
@@ -187,6 +188,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     numbers = function.params if function.name in launched else function.constants
     node = with_body(node, with_axes_at_uses(statements_of(node), set(numbers)))
     node = with_masks_of_stores(with_plain_reductions(node, set(numbers)))
+    node = with_late_quotients(replace(own, node=node))
     return function.node if render_code(node) == render_code(function.node) else node
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._distinct_names import without_unread
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -32,17 +32,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     in_launcher,
     integer_literal,
     names_within,
-    nodes_within,
     parse_expression,
     parse_statement,
     parse_statements,
     render_code,
     replace_each,
-    single_assignment,
     statements_of,
     walk_statements,
     with_body,
-    with_each,
 )
 from solkit.tuner.proposers.rewriter._places import (
     OtherFormError,
@@ -188,7 +185,7 @@ def _described(text: KernelText, launch: Launch) -> str:
     name = text.fresh(f"{function.name}_tma")
     head = [parse_statement(f"{name} = {what}") for what, name in tiles.names.items()]
     node = with_body(function.node, _behind_docstring(function.body, head))
-    node = _without_unread(replace_each(node, tiles.replaced), function)
+    node = without_unread(replace_each(node, tiles.replaced), function)
     statement = launch_line(
         name,
         _written_out_grid(launch),
@@ -407,37 +404,3 @@ def _behind_docstring(
         expression_statement(body[0]), (cst.SimpleString, cst.ConcatenatedString)
     )
     return [*body[:has], *head, *body[has:]]
-
-
-def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
-    """Drop the function's assignments that were read before and that nothing reads any more."""
-    candidates = set(assigned_names(*before.body)) - _unread_names(before.node)
-    while gone := candidates & _unread_names(node):
-        bindings = [
-            (s, a)
-            for s in walk_statements(statements_of(node))
-            if (a := single_assignment(s)) is not None
-        ]
-        node = with_each(node, {id(s): [] for s, a in bindings if a.target in gone})
-        candidates -= gone
-    return node
-
-
-def _unread_names(node: cst.FunctionDef) -> set[str]:
-    """Return names that occur only in their own assignments."""
-    counts = Counter(
-        name.value for name in nodes_within(*statements_of(node)) if isinstance(name, cst.Name)
-    )
-    bindings = [
-        (s, a)
-        for s in walk_statements(statements_of(node))
-        if (a := single_assignment(s)) is not None
-    ]
-    for statement, binding in bindings:
-        own = (
-            n
-            for n in nodes_within(statement)
-            if isinstance(n, cst.Name) and n.value == binding.target
-        )
-        counts[binding.target] -= sum(1 for _ in own)
-    return {binding.target for _, binding in bindings if not counts[binding.target]}

@@ -1,0 +1,483 @@
+"""Sums that each trip divides are divided once, behind their loop.
+
+An online softmax may keep its output normalised: ``acc = acc * (l / new * alpha) + p @ v / new``.
+Then ``A = acc * l`` is a sum without divisions: ``A = A * alpha + p @ v``. It may also take a
+block's own maximum first: ``exp(x - own) * exp(own - new)`` is ``exp(x - new)``.
+
+Both are equations of real numbers, whatever the names are. What other rewrites read, such as sums
+that are relative to a running maximum, then has one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._carried import (
+    WRITES,
+    OtherUpdateError,
+    Trip,
+    start_of_name,
+    unpacked_statements,
+)
+from solkit.tuner.proposers.rewriter._distinct_names import without_unread
+from solkit.tuner.proposers.rewriter._parse import (
+    EXPONENTIALS,
+    JitFunction,
+    Loop,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    free_name,
+    integer_literal,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    parse_statements,
+    range_loop,
+    render_code,
+    replace_each,
+    single_assignment,
+    substitute_names,
+    with_body,
+)
+
+__all__ = ["with_late_quotients"]
+
+_MOST_INLINED = 12
+_ROWS, _COLUMNS, _SCALAR = "[:, None]", "[None, :]", "scalar"
+"""Where a vector stands in a block: its rows or its columns; a scalar is the same everywhere."""
+
+_Change = Callable[[cst.BaseExpression, str], cst.BaseExpression | None]
+
+
+def with_late_quotients(function: JitFunction) -> cst.FunctionDef:
+    """Return a function whose loops leave divisions of their sums to the statements behind them."""
+    body, is_changed = list(function.body), False
+    for place in reversed(range(len(body))):
+        loop = range_loop(body[place])
+        if loop is None or not calls_within(loop.node, *EXPONENTIALS):
+            continue
+        trip = _RewrittenTrip(loop, body[:place], function.names | names_within(*body))
+        if trip.is_read:
+            behind = [s for name in trip.carried for s in trip.divide_late(name)]
+            trip.share_maxima()
+            body[place : place + 1] = [with_body(loop.node, trip.statements()), *behind]
+            is_changed |= trip.is_changed
+    return without_unread(with_body(function.node, body), function) if is_changed else function.node
+
+
+@dataclass(frozen=True)
+class _Quotient:
+    """A sum of weights that another sum is divided by.
+
+    Attributes:
+        name: that the loop carries.
+        value: the numbered name of its next value.
+        axis: of the other sum that it stands along.
+    """
+
+    name: str
+    value: str
+    axis: str
+
+
+@dataclass
+class _RewrittenTrip:
+    """A trip some of whose statements change.
+
+    Attributes:
+        loop: the loop.
+        before: statements ahead of it.
+        taken: names that are in use.
+        is_read: whether all of its statements could be followed.
+    """
+
+    loop: Loop
+    before: Sequence[cst.BaseStatement]
+    taken: set[str]
+    is_read: bool = True
+    _now: list[dict[str, str]] = field(default_factory=list)
+    _values: dict[int, cst.BaseExpression] = field(default_factory=dict)
+    _new: dict[int, cst.BaseExpression] = field(default_factory=dict)
+    _gone: set[int] = field(default_factory=set)
+    _powers: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Give each assigned value a name of its own."""
+        self._body = unpacked_statements(self.loop.body)
+        self._trip = Trip(self._body, self.loop.name)
+        try:
+            for statement in self._body:
+                self._now.append(dict(self._trip.current))
+                self._trip.number(statement)
+                if (binding := single_assignment(statement)) is not None:
+                    numbered = self._trip.current[binding.target]
+                    self._values[len(self._now) - 1] = self._trip.values[numbered]
+        except OtherUpdateError:
+            self.is_read = False
+        written = assigned_names(*self._body)
+        self.carried = [n for n in dict.fromkeys(written) if self._is_carried(n)]
+
+    @property
+    def is_changed(self) -> bool:
+        """True if a statement is another one."""
+        return bool(self._new)
+
+    def _is_carried(self, name: str) -> bool:
+        return any(
+            name in names_within(s if (b := single_assignment(s)) is None else b.value)
+            and name not in now
+            for s, now in zip(self._body, self._now, strict=False)
+        )
+
+    def statements(self) -> list[cst.BaseStatement]:
+        """Return the trip's statements as they are now."""
+        result: list[cst.BaseStatement] = []
+        for place, statement in enumerate(self._body):
+            for name, (code, at) in self._powers.items():
+                result += [parse_statement(f"{code} = {name}")] if at == place else []
+            if place in self._new:
+                binding = single_assignment(statement)
+                assert binding is not None
+                code = f"{binding.target} = {render_code(self._new[place])}"
+                result.append(parse_statement(code))
+            elif place not in self._gone:
+                result.append(statement)
+        return result
+
+    # ------------------------------------------------------------------------- late divisions
+
+    def divide_late(self, name: str) -> Iterator[cst.BaseStatement]:
+        """Leave a sum undivided in each trip; yield the statements that divide it behind them."""
+        places = [i for i, s in enumerate(self._body) if name in assigned_names(s)]
+        is_plain = all(single_assignment(self._body[i]) is not None for i in places)
+        others = [s for i, s in enumerate(self._body) if i not in places]
+        start = start_of_name(name, self.before)
+        if not is_plain or start is None or not start.is_zero or name in names_within(*others):
+            return
+        for quotient in self._quotients(name, len(start.shape)):
+            value = self._undivided(name, quotient)
+            code = None if value is None else self._readable(value, places[-1], name)
+            if value is None or code is None:
+                continue
+            self._gone |= set(places[:-1])
+            self._values[places[-1]], self._new[places[-1]] = value, code
+            total = free_name(f"{quotient.name}_total", self.taken)
+            self.taken.add(total)
+            axis = "" if quotient.axis in ("", _SCALAR) else quotient.axis
+            last = quotient.name
+            yield from parse_statements(
+                f"{total} = tl.where({last} == 0.0, 1.0, {last})\n{name} = {name} / {total}{axis}\n"
+            )
+            return
+
+    def _quotients(self, name: str, rank: int) -> Iterator[_Quotient]:
+        """Yield sums that start at zero and may divide another one, along each axis."""
+        for other in self.carried:
+            start = start_of_name(other, self.before)
+            if other == name or start is None or not start.is_zero or len(start.shape) > 1:
+                continue
+            root = self._trip.root(cst.Name(self._trip.current[other]))
+            axes = ("",) if rank == 1 else (_ROWS, _COLUMNS)
+            for axis in axes if start.shape else (_SCALAR,):
+                yield _Quotient(other, render_code(root), axis)
+
+    def _undivided(self, name: str, quotient: _Quotient) -> cst.BaseExpression | None:
+        """Return a sum's next value times a quotient's, over the sum times the quotient."""
+        value = self._trip.peeled(cst.Name(self._trip.current[name]))
+        onto = argument_of(value, 2, "acc") if isinstance(value, cst.Call) else None
+        if isinstance(value, cst.Call) and called_name(value) == "tl.dot" and onto is not None:
+            rest = value.with_changes(args=[arg for arg in value.args if arg.value is not onto])
+            value = parse_expression(f"({render_code(onto)}) + {render_code(rest)}")
+        if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
+            return None
+        sides = [value.left, value.right]
+        sides.sort(key=lambda side: name not in self._carried_in(side))
+        kept, added = sides
+        if name in self._carried_in(added):
+            return None
+        divided = partial(self._divided, quotient)
+        dropped = partial(self._dropped, quotient)
+        scale = self._linear(kept, quotient.axis, divided)
+        scale = None if scale is None else self._linear(scale, quotient.axis, dropped)
+        brought = self._linear(added, quotient.axis, divided)
+        if scale is None or brought is None:
+            return None
+        return value.with_changes(left=parenthesized(scale), right=parenthesized(brought))
+
+    def _divided(
+        self, quotient: _Quotient, node: cst.BaseExpression, axis: str
+    ) -> cst.BaseExpression | None:
+        """Return what a quotient divides."""
+        is_division = isinstance(node, cst.BinaryOperation) and isinstance(
+            node.operator, cst.Divide
+        )
+        if not isinstance(node, cst.BinaryOperation) or not is_division:
+            return None
+        return node.left if self._is_divisor(quotient.value, node.right, axis) else None
+
+    def _dropped(
+        self, quotient: _Quotient, node: cst.BaseExpression, axis: str
+    ) -> cst.BaseExpression | None:
+        """Return what is left of a product without a quotient's last value."""
+        if self._is_row(node, quotient.name, axis):
+            return cst.Float("1.0")
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+            return None
+        sides = ((node.left, node.right), (node.right, node.left))
+        return next((b for a, b in sides if self._is_row(a, quotient.name, axis)), None)
+
+    def _carried_in(self, node: cst.CSTNode) -> set[str]:
+        pending, seen = [*names_within(node)], set[str]()
+        while pending:
+            name = pending.pop()
+            if name not in seen:
+                seen.add(name)
+                pending += names_within(self._trip.values.get(name, cst.Name(name)))
+        return seen
+
+    def _is_divisor(self, value: str, node: cst.BaseExpression, axis: str) -> bool:
+        """Tell whether a divisor is a numbered name, or what it is where it is not zero."""
+        if self._is_row(node, value, axis):
+            return True
+        guard = self._trip.peeled(self._without_axis(node, axis))
+        if called_name(guard) != "tl.where":
+            return False
+        test, *ways = (arg.value for arg in cst.ensure_type(guard, cst.Call).args)
+        test = self._trip.peeled(test)
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+            return False
+        sign, zero = test.comparisons[0].operator, test.comparisons[0].comparator
+        kept = ways[1] if isinstance(sign, cst.Equal) else ways[0]
+        kinds = (cst.Equal, cst.NotEqual, cst.GreaterThan)
+        is_guard = isinstance(sign, kinds) and render_code(zero) in ("0", "0.0")
+        return is_guard and all(self._is_row(n, value, "") for n in (test.left, kept))
+
+    # ------------------------------------------------------------------------- shared maxima
+
+    def share_maxima(self) -> None:
+        """Take powers relative to the running maximum where they are brought to it anyway."""
+        for place, value in self._values.items():
+            binding = single_assignment(self._body[place])
+            if binding is None or place in self._gone:
+                continue
+            changed = self._fused(value, place)
+            code = None if changed is value else self._readable(changed, place, binding.target)
+            if code is not None:
+                self._new[place] = code
+
+    def _fused(self, value: cst.BaseExpression, place: int) -> cst.BaseExpression:
+        for node in nodes_within(value):
+            if not isinstance(node, cst.BinaryOperation) or not isinstance(
+                node.operator, cst.Multiply
+            ):
+                continue
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if (new := self._relative(one, other, place)) is not None:
+                    return self._fused(replace_each(value, [(node, parenthesized(new))]), place)
+        return value
+
+    def _relative(
+        self, scale: cst.BaseExpression, other: cst.BaseExpression, place: int
+    ) -> cst.BaseExpression | None:
+        """Return a product of ``exp(own - new)`` with what has a factor ``exp(x - own)``."""
+        for axis in ("", _ROWS, _COLUMNS):
+            power = self._trip.peeled(self._without_axis(scale, axis))
+            parts = _shifted(power)
+            if parts is None:
+                continue
+            own, new = (self._trip.root(part) for part in parts)
+            if not self._is_larger(new, own):
+                continue
+            if (rank := axis or self._axis_of(new)) is None:
+                continue
+            change = partial(self._brought, own, new, called_name(power), place)
+            if (result := self._linear(other, rank, change)) is not None:
+                return result
+        return None
+
+    def _brought(
+        self,
+        own: cst.BaseExpression,
+        new: cst.BaseExpression,
+        power: str,
+        place: int,
+        node: cst.BaseExpression,
+        axis: str,
+    ) -> cst.BaseExpression | None:
+        """Return a power relative to a new maximum, for one that is relative to its own."""
+        shifted = _shifted(node) if called_name(node) == power else None
+        if shifted is None or not self._is_row(shifted[1], render_code(own), axis):
+            return None
+        suffix = axis if axis in (_ROWS, _COLUMNS) else ""
+        left = render_code(parenthesized(shifted[0]))
+        code = f"{power}({left} - {render_code(new)}{suffix})"
+        return self._named(parse_expression(code), place)
+
+    def _axis_of(self, maximum: cst.BaseExpression) -> str | None:
+        """Return how a running maximum stands in a product with a vector like it, or with any."""
+        for name in self.carried:
+            if self._is_row(cst.Name(self._trip.current[name]), render_code(maximum), ""):
+                start = start_of_name(name, self.before)
+                return None if start is None else ("" if len(start.shape) == 1 else _SCALAR)
+        return None
+
+    def _is_larger(self, new: cst.BaseExpression, own: cst.BaseExpression) -> bool:
+        """Tell whether a value is the maximum of another and something else."""
+        value = self._trip.peeled(new)
+        if called_name(value) not in ("tl.maximum", "max"):
+            return False
+        args = [self._trip.root(arg.value) for arg in cst.ensure_type(value, cst.Call).args[:2]]
+        return render_code(own) in map(render_code, args)
+
+    def _named(self, power: cst.BaseExpression, place: int) -> cst.BaseExpression:
+        """Return a name for a power, which several statements may share."""
+        code = self._readable(power, place)
+        if code is None:
+            return power
+        text = render_code(code)
+        if text not in self._powers:
+            name = free_name("power", self.taken)
+            self.taken.add(name)
+            self._powers[text] = name, place
+        return cst.Name(self._powers[text][0])
+
+    # ------------------------------------------------------------------------- expressions
+
+    def _linear(
+        self, node: cst.BaseExpression, axis: str, change: _Change
+    ) -> cst.BaseExpression | None:
+        """Return a value with one factor of each of its terms changed; ``None`` if one has none.
+
+        Args:
+            node: the value, over numbered names.
+            axis: of the value along which the factor varies.
+            change: gives the changed factor, or ``None``.
+        """
+        if (new := change(node, axis)) is not None:
+            return new
+        if isinstance(node, cst.Name):
+            value = self._trip.values.get(node.value)
+            return None if value is None else self._linear(value, axis, change)
+        if isinstance(node, cst.Subscript):
+            inner = node.value if axis == _SCALAR else self._without_axis(node, axis)
+            within = axis if axis == _SCALAR else ""
+            new = None if inner is node else self._linear(inner, within, change)
+            return None if new is None else node.with_changes(value=parenthesized(new))
+        if isinstance(node, cst.BinaryOperation):
+            return self._linear_operation(node, axis, change)
+        return self._linear_call(node, axis, change) if isinstance(node, cst.Call) else None
+
+    def _linear_operation(
+        self, node: cst.BinaryOperation, axis: str, change: _Change
+    ) -> cst.BaseExpression | None:
+        left = self._linear(node.left, axis, change)
+        if isinstance(node.operator, (cst.Add, cst.Subtract)):
+            right = None if left is None else self._linear(node.right, axis, change)
+            if left is None or right is None:
+                return None
+            return node.with_changes(left=parenthesized(left), right=parenthesized(right))
+        if left is not None and isinstance(node.operator, (cst.Multiply, cst.Divide)):
+            if render_code(left) == "1.0" and isinstance(node.operator, cst.Multiply):
+                return node.right
+            return node.with_changes(left=parenthesized(left))
+        if not isinstance(node.operator, cst.Multiply):
+            return None
+        right = self._linear(node.right, axis, change)
+        if right is None:
+            return None
+        return (
+            node.left
+            if render_code(right) == "1.0"
+            else node.with_changes(right=parenthesized(right))
+        )
+
+    def _linear_call(self, node: cst.Call, axis: str, change: _Change) -> cst.BaseExpression | None:
+        name = called_name(node)
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
+            inner = self._linear(node.func.value, axis, change)
+            func = None if inner is None else node.func.with_changes(value=parenthesized(inner))
+            return None if func is None else node.with_changes(func=func)
+        if name == "tl.where" and render_code(node.args[2].value) in ("0", "0.0"):
+            return self._linear_argument(node, 1, axis, change)
+        if name == "tl.dot" and argument_of(node, 2, "acc") is None:
+            sides = {_ROWS: (0,), _COLUMNS: (1,), _SCALAR: (0, 1)}.get(axis, ())
+            tries = (self._linear_argument(node, side, axis, change) for side in sides)
+            return next((new for new in tries if new is not None), None)
+        if name == "tl.sum":
+            reduced = integer_literal(argument_of(node, 1, "axis"))
+            within = {0: _COLUMNS, 1: _ROWS}.get(-1 if reduced is None else reduced, "")
+            within = within if axis == "" else axis
+            return None if within == "" else self._linear_argument(node, 0, within, change)
+        return None
+
+    def _linear_argument(
+        self, node: cst.Call, place: int, axis: str, change: _Change
+    ) -> cst.BaseExpression | None:
+        arg = node.args[place]
+        new = self._linear(arg.value, axis, change)
+        return None if new is None else replace_each(node, [(arg.value, new)])
+
+    def _without_axis(self, node: cst.BaseExpression, axis: str) -> cst.BaseExpression:
+        """Return ``x`` for ``x[:, None]``, if that is the axis."""
+        node = self._trip.root(node)
+        if isinstance(node, cst.Name) and axis in (_ROWS, _COLUMNS):
+            value = self._trip.values.get(node.value)
+            node = value if isinstance(value, cst.Subscript) else node
+        is_axis = isinstance(node, cst.Subscript) and render_code(node).endswith(axis)
+        return node.value if is_axis and axis and isinstance(node, cst.Subscript) else node
+
+    def _is_row(self, node: cst.BaseExpression, name: str, axis: str) -> bool:
+        """Tell whether an expression is a vector, by its numbered name, along an axis."""
+        inner = self._without_axis(node, axis)
+        if axis in (_ROWS, _COLUMNS) and inner is self._trip.root(node):
+            return False
+        return render_code(self._trip.root(inner)) == name
+
+    def _readable(
+        self, node: cst.BaseExpression, place: int, own: str = ""
+    ) -> cst.BaseExpression | None:
+        """Return an expression over the names that the trip has at a statement; ``None`` if none.
+
+        Args:
+            node: over numbered names.
+            place: of the statement among the trip's.
+            own: what the statement assigns, whose earlier assignments are gone.
+        """
+        now, values = self._now[place], self._trip.values
+        for _ in range(_MOST_INLINED):
+            old = [n for n in names_within(node) & values.keys() if now.get(_plain(n)) != n]
+            if not old:
+                break
+            if any(calls_within(values[n], "tl.load", *WRITES) for n in old):
+                return None
+            node = substitute_names(node, {n: parenthesized(values[n]) for n in old})
+        numbered = names_within(node) & values.keys()
+        late = names_within(node) - numbered - {own}
+        if any(now.get(_plain(n)) != n for n in numbered) or any(n in now for n in late):
+            return None
+        return substitute_names(node, {n: cst.Name(_plain(n)) for n in numbered})
+
+
+def _plain(numbered: str) -> str:
+    return numbered.rsplit("__", 1)[0]
+
+
+def _shifted(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """Return ``x`` and ``y`` of a power of ``x - y``."""
+    if called_name(node) not in EXPONENTIALS:
+        return None
+    power = cst.ensure_type(node, cst.Call).args[0].value
+    is_difference = isinstance(power, cst.BinaryOperation) and isinstance(
+        power.operator, cst.Subtract
+    )
+    if not is_difference or not isinstance(power, cst.BinaryOperation):
+        return None
+    return power.left, power.right
