@@ -51,6 +51,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 __all__ = ["with_late_quotients"]
 
 _MOST_INLINED = 12
+_TINY = 1e-6
 _ROWS, _COLUMNS, _SCALAR = "[:, None]", "[None, :]", "scalar"
 """Where a vector stands in a block: its rows or its columns; a scalar is the same everywhere."""
 
@@ -64,7 +65,8 @@ def with_late_quotients(function: JitFunction) -> cst.FunctionDef:
         loop = range_loop(body[place])
         if loop is None or not calls_within(loop.node, *EXPONENTIALS):
             continue
-        trip = _RewrittenTrip(loop, body[:place], function.names | names_within(*body))
+        names = function.names | names_within(*body)
+        trip = _RewrittenTrip(loop, body[:place], body[place + 1 :], names)
         if trip.is_read:
             behind = [s for name in trip.carried for s in trip.divide_late(name)]
             trip.share_maxima()
@@ -95,12 +97,14 @@ class _RewrittenTrip:
     Attributes:
         loop: the loop.
         before: statements ahead of it.
+        after: statements behind it.
         taken: names that are in use.
         is_read: whether all of its statements could be followed.
     """
 
     loop: Loop
     before: Sequence[cst.BaseStatement]
+    after: Sequence[cst.BaseStatement]
     taken: set[str]
     is_read: bool = True
     _now: list[dict[str, str]] = field(default_factory=list)
@@ -146,8 +150,9 @@ class _RewrittenTrip:
             if place in self._new:
                 binding = single_assignment(statement)
                 assert binding is not None
-                code = f"{binding.target} = {render_code(self._new[place])}"
-                result.append(parse_statement(code))
+                code = render_code(self._new[place])
+                if code != binding.target:
+                    result.append(parse_statement(f"{binding.target} = {code}"))
             elif place not in self._gone:
                 result.append(statement)
         return result
@@ -169,6 +174,7 @@ class _RewrittenTrip:
                 continue
             self._gone |= set(places[:-1])
             self._values[places[-1]], self._new[places[-1]] = value, code
+            self._drop_guard(quotient)
             total = free_name(f"{quotient.name}_total", self.taken)
             self.taken.add(total)
             axis = "" if quotient.axis in ("", _SCALAR) else quotient.axis
@@ -177,6 +183,23 @@ class _RewrittenTrip:
                 f"{total} = tl.where({last} == 0.0, 1.0, {last})\n{name} = {name} / {total}{axis}\n"
             )
             return
+
+    def _drop_guard(self, quotient: _Quotient) -> None:
+        """Let a sum be zero that a tiny number stood for, to divide by it in each trip."""
+        place = next((i for i, v in self._values.items() if self._is_kept(v, quotient.value)), None)
+        guard = cst.Name("x") if place is None else self._values[place]
+        if place is None or called_name(guard) != "tl.where":
+            return
+        test, tiny, own = (arg.value for arg in cst.ensure_type(guard, cst.Call).args)
+        zero = render_code(parenthesized(self._trip.peeled(test))).strip("()")
+        is_tiny = isinstance(tiny, cst.Float) and abs(float(tiny.evaluated_value)) <= _TINY
+        is_guard = is_tiny and zero in (f"{render_code(own)} == 0.0", f"{render_code(own)} == 0")
+        code = self._readable(own, place)
+        if is_guard and code is not None and quotient.name not in names_within(*self.after):
+            self._values[place], self._new[place] = own, code
+
+    def _is_kept(self, value: cst.BaseExpression, name: str) -> bool:
+        return self._trip.values.get(name) is value
 
     def _quotients(self, name: str, rank: int) -> Iterator[_Quotient]:
         """Yield sums that start at zero and may divide another one, along each axis."""

@@ -1,8 +1,11 @@
-"""Loops end where their masks leave nothing: later trips change nothing that is read.
+"""Loops begin and end where their masks leave something: other trips change nothing that is read.
 
 A causal attention's loop may take all keys. Above the diagonal all scores are minus infinity, all
 shares are 0, and a trip leaves maximum, sum and output as they were. A trip is followed on values
 that are known to be 0, 1, minus infinity, true, false, or what they were before the trip.
+
+Ahead of a window it is the same if trips may change places, as those of sums relative to a maximum:
+trips that change nothing behind the others change nothing ahead of them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,12 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._carried import (
+    CarriedKind,
+    OtherUpdateError,
+    Trip,
+    unpacked_statements,
+)
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -43,6 +51,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     walk_statements,
+    with_body,
 )
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
@@ -67,12 +76,13 @@ _ELEMENTWISE = ("tl.broadcast_to", "tl.trans", "tl.expand_dims", "tl.ravel", "tl
 
 
 class LoopEnds:
-    """Loops end where their masks leave nothing.
+    """Loops end where their masks leave nothing, and begin with the first window of their rows.
 
     Applies to loops over blocks with a mask that compares the column with a row that the loop does
     not change, if a trip in which the mask is false everywhere leaves all that is read after the
     loop as it was. Data are taken to be finite, as where scores are fused: 0 times infinity is no
-    number.
+    number. Loops of sums that are relative to a maximum begin later, too, where each row has its
+    own column.
     """
 
     kind = "loop ends"
@@ -85,38 +95,29 @@ class LoopEnds:
                 why = facts.explain_factors("extra work", "extra traffic")
                 yield Variant(
                     changed_text(text, functions={name: node}),
-                    f"The last trips of the loop in {name} are masked: they change nothing{why}.",
+                    f"Trips of the loop in {name} are masked as a whole: they change nothing{why}.",
                 )
 
 
 def _with_ends(function: JitFunction) -> cst.FunctionDef | None:
-    """Return a function whose loops end early; ``None`` if none can."""
-    pairs, taken, added = [], set(function.names), dict[int, cst.BaseStatement]()
-    for place, statement in enumerate(function.body):
-        loop = range_loop(statement)
-        stop = None if loop is None else _earlier_stop(loop, function, place)
-        if loop is None or stop is None:
+    """Return a function whose loops begin later or end early; ``None`` if none can."""
+    body, taken = list(function.body), set(function.names)
+    for place, statement in reversed(list(enumerate(function.body))):
+        if (loop := range_loop(statement)) is None:
             continue
-        last = free_name("last", taken)
-        taken.add(last)
-        added[id(statement)] = parse_statement(f"{last} = {stop}")
+        bounds = {"first": _later_start(loop, function, place)}
+        bounds["last"] = _earlier_stop(loop, function, place)
+        names = {word: free_name(word, taken) for word, code in bounds.items() if code is not None}
+        taken |= set(names.values())
         over = cst.ensure_type(loop.node.iter, cst.Call)
-        ranged = parse_expression(f"f({render_code(loop.start)}, {last}, {render_code(loop.step)})")
-        kept = [arg for arg in over.args if arg.keyword is not None]
-        args = [*cst.ensure_type(ranged, cst.Call).args, *kept]
-        args = [
-            arg.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
-            for arg in args[:-1]
-        ] + [args[-1]]
-        pairs.append((loop.node, loop.node.with_changes(iter=over.with_changes(args=args))))
-    if not pairs:
-        return None
-    new = {id(old): changed for old, changed in pairs}
-    body = []
-    for statement in function.body:
-        body += [added[id(statement)]] if id(statement) in added else []
-        body.append(new.get(id(statement), statement))
-    return function.node.with_changes(body=function.node.body.with_changes(body=body))
+        start, stop, step = map(render_code, (loop.start, loop.stop, loop.step))
+        words = [names.get("first", start), names.get("last", stop), step]
+        words += [render_code(arg) for arg in over.args if arg.keyword is not None]
+        changed = parse_expression(f"{render_code(over.func)}({', '.join(words)})")
+        ahead = [parse_statement(f"{name} = {bounds[word]}") for word, name in names.items()]
+        if ahead:
+            body[place : place + 1] = [*ahead, loop.node.with_changes(iter=changed)]
+    return with_body(function.node, body) if len(body) > len(function.body) else None
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,102 @@ def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
     return stop
 
 
+def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
+    """Return where a loop may begin, as code for the statement before it; ``None`` if not later.
+
+    Trips ahead of a window may only be left out if they may change places with all others.
+    """
+    body, after = unpacked_statements(loop.body), function.body[place + 1 :]
+    blocked, read_later = as_blocked_loop(loop, function), names_read_first(after)
+    references = _references(loop, read_later)
+    is_causal = any(mask.has_first for mask in _masks_of(loop, body, function, place))
+    if blocked is None or not references or not is_causal or loop.name in read_later:
+        return None
+    own = _single_values(function.body[:place])
+    columns = _Columns(loop, _single_values(body), own, function)
+    moving = {loop.name, *assigned_names(*body)}
+    for node in (n for s in body for n in nodes_within(s) if isinstance(n, cst.Comparison)):
+        begin = _begin_of(node, columns, _single_values(body), _Blocks(own, function))
+        if not begin or names_within(parse_expression(begin)) & moving:
+            continue
+        mask = _Mask(node, "", _FALSE, has_first=True)
+        if _is_neutral(body, mask, read_later, references):
+            count = f"({begin}) // {blocked.block}"
+            return f"tl.maximum(0, {count if blocked.counts else f'{count} * {blocked.block}'})"
+    return None
+
+
+def _begin_of(
+    node: cst.Comparison,
+    columns: _Columns,
+    values: Mapping[str, cst.BaseExpression],
+    blocks: _Blocks,
+) -> str:
+    """Return the column ahead of which ``column > row - width`` is false; empty for others."""
+    if len(node.comparisons) != 1:
+        return ""
+    first, sign = node.left, render_code(node.comparisons[0].operator).strip()
+    second = node.comparisons[0].comparator
+    difference = _without_axes(first)
+    if isinstance(difference, cst.Name):
+        difference = values.get(difference.value, difference)
+    if (
+        isinstance(difference, cst.BinaryOperation)
+        and isinstance(difference.operator, cst.Subtract)
+        and columns.has(difference.right)
+    ):  # row - column < width
+        width = render_code(parenthesized(second))
+        first = parse_expression(f"{render_code(difference.left)} - {width}")
+        second = difference.right
+    if columns.has(first) and sign in (">", ">="):
+        first, second, sign = second, first, _FLIPPED[sign]
+    if sign not in ("<", "<=") or not columns.has(second):
+        return ""
+    row = _expanded(first, values)
+    return _smallest(row, blocks) if _is_sum(row) else ""
+
+
+def _smallest(node: cst.BaseExpression, blocks: _Blocks) -> str:
+    """Return the smallest element of a row, as code; empty if that would be a reduction."""
+    node = _without_axes(node)
+    if not blocks.has(node):
+        return render_code(parenthesized(node))
+    if isinstance(node, cst.Name) and node.value in blocks.values:
+        return _smallest(blocks.values[node.value], blocks)
+    if called_name(node) == "tl.arange":
+        return render_code(cst.ensure_type(node, cst.Call).args[0].value)
+    if not isinstance(node, cst.BinaryOperation):
+        return ""
+    left = _smallest(node.left, blocks)
+    if isinstance(node.operator, cst.Add):
+        right = _smallest(node.right, blocks)
+        return f"{left} + {right}" if left and right else ""
+    is_less = isinstance(node.operator, cst.Subtract) and not blocks.has(node.right)
+    return f"{left} - {render_code(parenthesized(node.right))}" if is_less and left else ""
+
+
+def _references(loop: Loop, read_later: set[str]) -> dict[str, str]:
+    """Return names that hold a maximum which sums are only relative to, each with the maximum's.
+
+    None where a loop carries something else: its trips may not change places. Whatever such a
+    maximum becomes in a trip, sums relative to it are the same numbers.
+    """
+    trip = Trip(unpacked_statements(loop.body), loop.name)
+    try:
+        updates = trip.carried()
+    except OtherUpdateError:
+        return {}
+    leaders = {update.leader for update in updates.values() if update.leader}
+    kinds = {update.kind for name, update in updates.items() if name not in leaders}
+    if not leaders or kinds != {CarriedKind.RESCALED} or leaders & read_later:
+        return {}
+    written, names = assigned_names(*loop.body), dict[str, str]()
+    for leader in leaders:
+        root = render_code(trip.root(cst.Name(trip.current[leader])))
+        names |= dict.fromkeys((leader, root.rsplit("__", 1)[0]), leader)
+    return names if all(written.count(name) == 1 for name in names) else {}
+
+
 def neutral_ends(loop: Loop, function: JitFunction, place: int) -> list[str]:
     """Return columns from which on a mask leaves nothing of a loop, as code ahead of the loop.
 
@@ -164,7 +261,8 @@ def neutral_ends(loop: Loop, function: JitFunction, place: int) -> list[str]:
     body = unpacked_statements(loop.body)
     read_later = names_read_first(function.body[place + 1 :])
     masks = _masks_of(loop, body, function, place)
-    return [mask.end for mask in masks if _is_neutral(body, mask, read_later)]
+    references = _references(loop, read_later)
+    return [mask.end for mask in masks if _is_neutral(body, mask, read_later, references)]
 
 
 # ------------------------------------------------------------------------------- masks
@@ -225,6 +323,9 @@ class _Fills:
                     return False
         if any(self._adds_data(node) for node in nodes_within(*body)):
             return False  # a mask that is added may take a row's scores away
+            for node in nodes_within(statement):  # a number that is asked for is no fill
+                if isinstance(node, cst.ComparisonTarget) and isinstance(node.operator, cst.Equal):
+                    covered |= {id(part) for part in nodes_within(node)}
         return not any(_is_large(node) and id(node) not in covered for node in nodes_within(*body))
 
     def _adds_data(self, node: cst.CSTNode) -> bool:
@@ -506,6 +607,7 @@ def _largest(node: cst.BaseExpression, blocks: _Blocks) -> str:
 
     Without a reduction, if it can be: a block that is reduced may be what is computed.
     """
+    node = _without_axes(node)
     if not blocks.has(node):
         return render_code(parenthesized(node))
     if isinstance(node, cst.Name) and node.value in blocks.values:
@@ -536,9 +638,14 @@ def _single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpre
 # ------------------------------------------------------------------------------- trips
 
 
-def _is_neutral(body: Sequence[cst.BaseStatement], mask: _Mask, read_later: set[str]) -> bool:
+def _is_neutral(
+    body: Sequence[cst.BaseStatement],
+    mask: _Mask,
+    read_later: set[str],
+    references: Mapping[str, str],
+) -> bool:
     """Tell whether a trip in which a mask is the same changes nothing that is read later."""
-    trip = _Trip(mask)
+    trip = _Trip(mask, references)
     if not trip.run(body):
         return False
     return all(
@@ -551,9 +658,11 @@ class _Trip:
 
     Args:
         mask: the comparison.
+        references: names of maxima that may be as before, since sums are only relative to them.
     """
 
-    def __init__(self, mask: _Mask) -> None:
+    def __init__(self, mask: _Mask, references: Mapping[str, str]) -> None:
+        self._references = references
         self._mask, self._mask_value = plain_code(mask.node), mask.value
         self._has_first = mask.has_first
         self.values: dict[str, str] = {}
@@ -573,7 +682,8 @@ class _Trip:
                 if not self._run_branches(statement):
                     return False
             elif binding is not None:
-                self.values[binding.target] = self.of(binding.value)
+                leader = self._references.get(binding.target)
+                self.values[binding.target] = _SAME + leader if leader else self.of(binding.value)
             else:
                 self.values |= dict.fromkeys(assigned_names(statement), _UNKNOWN)
         return True
@@ -632,6 +742,8 @@ class _Trip:
         if len(node.comparisons) != 1 or not isinstance(node.comparisons[0].operator, cst.Equal):
             return _UNKNOWN
         sides = self.of(node.left), self.of(node.comparisons[0].comparator)
+        if sides == (_LOWEST, _LOWEST):
+            return _TRUE
         is_lowest = _LOWEST in sides and any(side.startswith(_SAME) for side in sides)
         return _FALSE if is_lowest else _UNKNOWN  # a row that has scores has a finite maximum
 
@@ -654,8 +766,6 @@ class _Trip:
             return args[1] if args[1] == args[2] else _UNKNOWN
         if name in ("tl.maximum", "max") and len(args) == 2:
             return _larger_of(args)
-        if name == "tl.fma" and len(args) == 3:
-            return _sum_of(_product_of(args[0], args[1]), args[2])
         return self._of_block(node, name, args)
 
     def _of_block(self, node: cst.Call, name: str, args: list[str]) -> str:

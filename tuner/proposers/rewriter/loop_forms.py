@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     assigned_names,
     called_name,
+    compact_code,
     count_uses,
     free_name,
     names_within,
@@ -54,6 +55,7 @@ def with_plain_loops(
         params: its parameters.
         constants: those of them that the compiler knows.
     """
+    body = _without_own_hints(body)
     counted = _with_trips(body, _fixed_names(body, params), constants, {})
     body = _without_unread(_without_read_names(body, counted), params)
     fixed = _fixed_names(body, params)
@@ -76,6 +78,29 @@ def _fixed_names(body: Sequence[cst.BaseStatement], params: set[str]) -> set[str
     """Return names that have one value in a function."""
     counts = Counter(assigned_names(*body))
     return {n for n in names_within(*body) if counts[n] <= (0 if n in params else 1)}
+
+
+def _without_own_hints(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Return statements without ``i = tl.multiple_of(i, step)`` in a loop that counts by the step.
+
+    The compiler sees that itself, and a name that its loop assigns is handed on to no trip.
+    """
+    result = []
+    for statement in body:
+        loop, inner = range_loop(statement), statements_of(statement)
+        if inner:
+            inner = _without_own_hints(inner)
+            if loop is not None:
+                hint = f"tl.multiple_of({loop.name},{compact_code(loop.step)})"
+                inner = [s for s in inner if not _assigns(s, loop.name, hint)]
+            statement = with_body(statement, inner or [parse_statement("pass\n")])
+        result.append(statement)
+    return result
+
+
+def _assigns(statement: cst.BaseStatement, name: str, code: str) -> bool:
+    binding = single_assignment(statement)
+    return binding is not None and binding.target == name and compact_code(binding.value) == code
 
 
 # ------------------------------------------------------------------------------- counts of trips

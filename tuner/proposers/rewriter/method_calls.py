@@ -1,4 +1,7 @@
-"""Methods of blocks become functions: ``k.trans(1, 0)`` and ``k.T`` are ``tl.trans(k)``."""
+"""Methods of blocks become functions: ``k.trans(1, 0)`` and ``k.T`` are ``tl.trans(k)``.
+
+``tl.fma(a, b, c)`` is ``a * b + c``, of which the compiler makes one instruction as well.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
     render_code,
     replace_each,
@@ -39,6 +43,9 @@ def with_function_calls(function: JitFunction) -> cst.FunctionDef:
 
 def _function_code(node: cst.CSTNode, own: set[str]) -> str:
     """Return a method's call as a function's; empty if a node is none."""
+    if called_name(node) in ("tl.fma", "tl.math.fma") and isinstance(node, cst.Call):
+        first, second, third = (render_code(parenthesized(arg.value)) for arg in node.args)
+        return f"({first} * {second} + {third})"
     if isinstance(node, cst.Attribute) and node.attr.value == "T":
         return f"tl.trans({render_code(node.value)})" if _is_block(node.value, own) else ""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):

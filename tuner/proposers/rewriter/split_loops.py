@@ -74,6 +74,8 @@ __all__ = ["Split"]
 _PARTS = (2, 4, 8, 16, 32, 64)
 _SCALAR_PARTS = (*_PARTS, 128, 256, 512)
 """Parts whose results are joined as one vector; others are joined one by one."""
+_MANY_TRIPS = 16
+"""Trips of a loop over compile-time constants, such as a length that is one."""
 _BLOCKS_PER_SM = 4
 """Programs for each multiprocessor that hide each other's latency; more parts cost traffic."""
 _MOST_AXES = 3
@@ -103,7 +105,7 @@ class Split:
             if programs is not None and programs >= enough:
                 continue
             parts = 16 if programs is None else max(2, _power_of_two_below(enough // programs))
-            if split := _split_launch(text, launch, parts):
+            if split := _split_launch(text, launch, parts, facts):
                 source, parts = split
                 few = "" if programs is None else f" by {programs} programs"
                 why = facts.explain_factors("tail", "latency")
@@ -114,16 +116,18 @@ class Split:
                 )
 
 
-def _split_launch(text: KernelText, launch: Launch, parts: int) -> tuple[str, int] | None:
+def _split_launch(
+    text: KernelText, launch: Launch, parts: int, facts: Facts
+) -> tuple[str, int] | None:
     """Return the file with a launch split, and in how many parts; ``None`` if that cannot be.
 
     Blocks that are carried have one size in all of its launches: a parameter, if it may change.
     """
-    cut = _cut(launch)
+    cut = _cut(launch, facts)
     if any(result.start.shape for phase in cut.phases for result in phase.results):
         text = parse_kernel(lifted_constants(text)) or text
         launch = text.launches_of(launch.function.name)[0]
-        cut = _cut(launch)
+        cut = _cut(launch, facts)
     if not cut.phases:
         return None
     parts = min(parts, cut.possible_parts[-1])
@@ -200,7 +204,7 @@ class _Cut:
         return _SCALAR_PARTS if joined_as_vectors else _PARTS
 
 
-def _cut(launch: Launch) -> _Cut:
+def _cut(launch: Launch, facts: Facts) -> _Cut:
     """Return a function with its scans as two loops, and its blocks reduced in their phases."""
     if launch.axes is None or len(launch.axes) > _MOST_AXES:
         return _Cut()
@@ -211,7 +215,7 @@ def _cut(launch: Launch) -> _Cut:
                 return _Cut()
             result.append(body[place])
             continue
-        loop, own = _long_loop(launch, statement), list[_Phase]()
+        loop, own = _long_loop(launch, statement, facts), list[_Phase]()
         if loop is not None:
             own = _phases_of_loop(launch, loop, body[:place], body[place + 1 :])
         elif not _writes(statement) and "return" not in render_code(statement):
@@ -226,11 +230,18 @@ def _cut(launch: Launch) -> _Cut:
     return _Cut(tuple(result), tuple(phases) if any(phase.results for phase in phases) else ())
 
 
-def _long_loop(launch: Launch, statement: cst.BaseStatement) -> Loop | None:
+def _long_loop(launch: Launch, statement: cst.BaseStatement, facts: Facts) -> Loop | None:
+    """Return a loop over a size; one over compile-time constants alone if it has many trips."""
     loop = range_loop(statement)
-    if loop is None or names_within(loop.start, loop.stop) <= {*launch.function.constants, "tl"}:
-        return None
-    return loop
+    if loop is None or not names_within(loop.start, loop.stop) <= {
+        *launch.function.constants,
+        "tl",
+    }:
+        return loop
+    bounds = [in_launcher(node, launch) for node in (loop.start, loop.stop, loop.step)]
+    start, stop, step = (None if b is None else facts.size(b, launch) for b in bounds)
+    is_known = start is not None and stop is not None and step is not None and step > 0
+    return loop if is_known and stop - start >= _MANY_TRIPS * step else None
 
 
 def _writes(statement: cst.BaseStatement) -> bool:
