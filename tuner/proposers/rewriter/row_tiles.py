@@ -237,24 +237,28 @@ def _multiplies(source: str, name: str) -> bool:
 
 
 def _tall_blocks(text: KernelText, launch: Launch, axis: int, group: str) -> str:
-    """Return the file with element loops and a grid's axis in blocks, as products.
+    """Return the file with a grid's axis in blocks, and element loops if need be, as products.
 
     With a group, a block has only indices of one.
     """
     if axis in _tiled_axes(launch) or calls_within(launch.function.node, "tl.dot"):
         return ""
-    blocks = parse_kernel(vectorised(text, launch)) or text
-    own = blocks.launches_of(launch.function.name)
+    forms = (parse_kernel(vectorised(text, launch)), text)
+    tall = (_tall_block(form, launch.function.name, axis, group) for form in forms if form)
+    return next(filter(None, tall), "")
+
+
+def _tall_block(text: KernelText, name: str, axis: int, group: str) -> str:
     side = _GROUP_SIDE if group else _SIDE
-    width = Parameter(blocks.fresh("BLOCK_M"), side, _SIDES)
+    width = Parameter(text.fresh("BLOCK_M"), side, _SIDES)
     try:
-        tiles = parse_kernel(lifted_axis(blocks, own[0], axis, width, group))
+        tiles = parse_kernel(lifted_axis(text, text.launches_of(name)[0], axis, width, group))
     except CannotLiftError:
         return ""
     if tiles is None:
         return ""
     source = with_products(tiles) or render_module(tiles.tree)
-    return source if _multiplies(source, launch.function.name) else ""
+    return source if _multiplies(source, name) else ""
 
 
 def _tile_axes(text: KernelText, name: str, axes: tuple[int, int]) -> str:
