@@ -89,6 +89,62 @@ def test_a_mask_may_be_written_otherwise(mask, end):
     assert ends(CAUSAL.replace(MASK, mask)) == [end]
 
 
+def test_sums_may_be_relative_to_the_maximum_of_all_keys():
+    every = "tl.max(tl.dot(q, tl.trans(k)), axis=-1)"
+    source = CAUSAL.replace("tl.max(scores, axis=-1)", every)
+    assert ends(source) == [END]
+    assert not ends(source.replace("acc / total[:, None]", "acc / total[:, None] + top[:, None]"))
+
+
+WINDOW_MASK = """scores
+        scores = tl.where(rows[:, None] >= cols[None, :], scores, -1e9)
+        scores = tl.where(rows[:, None] - cols[None, :] < 20, scores, -1e9)"""
+WINDOW = CAUSAL.replace(MASK, WINDOW_MASK).replace(
+    "    return torch.softmax",
+    "    above |= torch.ones_like(above).tril(-20)\n    return torch.softmax",
+)
+BEGIN = "tl.maximum(0, ((pid * BLOCK) + 0 - 20) // BLOCK * BLOCK)"
+
+
+def begins(source):
+    form = canonical_form(HEADER + source).removeprefix(HEADER)
+    return [
+        line.split(" = ")[1]
+        for text in variants(LoopEnds(), form)
+        for line in text.splitlines()
+        if line.strip().startswith("first = ")
+    ]
+
+
+def test_a_loop_begins_with_the_first_window_of_its_rows(is_right):
+    (variant,) = variants(LoopEnds(), WINDOW)
+    assert begins(WINDOW) == [BEGIN]
+    assert ends(WINDOW) == [END]
+    assert is_right(variant, WINDOW, S=70)
+
+
+def test_a_window_may_be_written_otherwise():
+    mask = "tl.where(cols[None, :] > rows[:, None] - 20, "
+    assert begins(WINDOW.replace("tl.where(rows[:, None] - cols[None, :] < 20, ", mask)) == [BEGIN]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rows[:, None] >= cols[None, :], scores, -1e9", "rows[:, None] > cols[None, :], scores, -1e9"),
+        ("scores = tl.where(rows[:, None] >= cols[None, :], scores, -1e9)", "scores = scores"),
+        ("rows[:, None] - cols[None, :] < 20", "rows[:, None] - cols[None, :] < 20 - start"),
+        ("acc / total[:, None]", "acc / total[:, None] + top[:, None]"),
+        ("        top = new\n", "        top = new\n        total += 1\n"),
+        ("        top = new\n", "        top = new\n        tl.store(O + start, 0.0)\n"),
+        ("< 20, scores, -1e9", "< 20, scores, -10.0"),  # such keys have a weight
+    ],
+)  # fmt: skip
+def test_a_loop_with_something_ahead_of_its_windows_begins_there(old, new):
+    assert old in WINDOW
+    assert not begins(WINDOW.replace(old, new))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -106,8 +162,6 @@ def test_a_mask_may_be_written_otherwise(mask, end):
         ("range(0, S, BLOCK)", "range(S - BLOCK, -1, -BLOCK)"),  # the first trips are masked
         ("acc / total[:, None]", "acc / total[:, None] + tl.sum(scores)"),
         ("cols = start + tl", "cols = (start + BLOCK) % S + tl"),  # columns do not grow
-        ("new = tl.maximum(top, tl.max(scores, axis=-1))",
-         "new = tl.maximum(top, tl.max(tl.dot(q, tl.trans(k)), axis=-1))"),  # of all keys
     ],
 )  # fmt: skip
 def test_a_loop_whose_last_trips_may_count_keeps_its_end(old, new):
