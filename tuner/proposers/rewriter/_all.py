@@ -8,6 +8,7 @@ from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.flat_index import Unflatten
 from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
+from solkit.tuner.proposers.rewriter.full_trips import FullTrips
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
 from solkit.tuner.proposers.rewriter.joined_launches import JoinLaunches
 from solkit.tuner.proposers.rewriter.lanes import Lanes
@@ -51,6 +52,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Precision(),
     Scales(),
     LoopEnds(),
+    FullTrips(),
     FuseProducts(),
     RepeatedLoads(),
     TurnedBlocks(),
@@ -88,6 +90,7 @@ _STRUCTURAL = (
         Precision,
         Scales,
         LoopEnds,
+        FullTrips,
         FuseLaunches,
     ),
     *(FusePrograms, FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),

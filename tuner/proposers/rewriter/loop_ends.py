@@ -21,6 +21,17 @@ from solkit.tuner.proposers.rewriter._carried import (
     Trip,
     unpacked_statements,
 )
+from solkit.tuner.proposers.rewriter._columns import (
+    Blocks,
+    Columns,
+    all_names,
+    expanded_row,
+    is_index_sum,
+    largest_row,
+    single_values,
+    smallest_row,
+    without_axes,
+)
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -36,7 +47,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     child_nodes,
     expression_statement,
     free_name,
-    integer_literal,
     names_read_first,
     names_within,
     nodes_within,
@@ -46,7 +56,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     plain_code,
     range_loop,
     render_code,
-    replace_each,
     single_assignment,
     statements_of,
     substitute_names,
@@ -165,11 +174,11 @@ def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
     is_causal = any(mask.has_first for mask in _masks_of(loop, body, function, place))
     if blocked is None or not references or not is_causal or loop.name in read_later:
         return None
-    own = _single_values(function.body[:place])
-    columns = _Columns(loop, _single_values(body), own, function)
+    own = single_values(function.body[:place])
+    columns = Columns(loop, single_values(body), own, function)
     moving = {loop.name, *assigned_names(*body)}
     for node in (n for s in body for n in nodes_within(s) if isinstance(n, cst.Comparison)):
-        begin = _begin_of(node, columns, _single_values(body), _Blocks(own, function))
+        begin = _begin_of(node, columns, single_values(body), Blocks(own, function))
         if not begin or names_within(parse_expression(begin)) & moving:
             continue
         mask = _Mask(node, "", _FALSE, has_first=True)
@@ -181,16 +190,16 @@ def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
 
 def _begin_of(
     node: cst.Comparison,
-    columns: _Columns,
+    columns: Columns,
     values: Mapping[str, cst.BaseExpression],
-    blocks: _Blocks,
+    blocks: Blocks,
 ) -> str:
     """Return the column ahead of which ``column > row - width`` is false; empty for others."""
     if len(node.comparisons) != 1:
         return ""
     first, sign = node.left, render_code(node.comparisons[0].operator).strip()
     second = node.comparisons[0].comparator
-    difference = _without_axes(first)
+    difference = without_axes(first)
     if isinstance(difference, cst.Name):
         difference = values.get(difference.value, difference)
     if (
@@ -205,27 +214,8 @@ def _begin_of(
         first, second, sign = second, first, _FLIPPED[sign]
     if sign not in ("<", "<=") or not columns.has(second):
         return ""
-    row = _expanded(first, values)
-    return _smallest(row, blocks) if _is_sum(row) else ""
-
-
-def _smallest(node: cst.BaseExpression, blocks: _Blocks) -> str:
-    """Return the smallest element of a row, as code; empty if that would be a reduction."""
-    node = _without_axes(node)
-    if not blocks.has(node):
-        return render_code(parenthesized(node))
-    if isinstance(node, cst.Name) and node.value in blocks.values:
-        return _smallest(blocks.values[node.value], blocks)
-    if called_name(node) == "tl.arange":
-        return render_code(cst.ensure_type(node, cst.Call).args[0].value)
-    if not isinstance(node, cst.BinaryOperation):
-        return ""
-    left = _smallest(node.left, blocks)
-    if isinstance(node.operator, cst.Add):
-        right = _smallest(node.right, blocks)
-        return f"{left} + {right}" if left and right else ""
-    is_less = isinstance(node.operator, cst.Subtract) and not blocks.has(node.right)
-    return f"{left} - {render_code(parenthesized(node.right))}" if is_less and left else ""
+    row = expanded_row(first, values)
+    return smallest_row(row, blocks) if is_index_sum(row) else ""
 
 
 def _references(loop: Loop, read_later: set[str]) -> dict[str, str]:
@@ -273,8 +263,8 @@ def _masks_of(
 ) -> Iterator[_Mask]:
     """Yield the comparisons that are the same in all trips from some column on."""
     before = function.body[:place]
-    values = _single_values(body)
-    columns = _Columns(loop, values, _single_values(before), function)
+    values = single_values(body)
+    columns = Columns(loop, values, single_values(before), function)
     if not columns.is_known:
         return
     moving = {loop.name, *assigned_names(*loop.body)}
@@ -306,7 +296,7 @@ class _Fills:
     """
 
     mask: _Mask
-    columns: _Columns
+    columns: Columns
     values: Mapping[str, cst.BaseExpression]
     loop: Loop
     after: Sequence[cst.BaseStatement]
@@ -365,7 +355,7 @@ class _Fills:
 
     def _leaves_first(self, test: cst.BaseExpression) -> bool:
         """Tell whether a condition holds in each row's first column, if anything reads the row."""
-        test = _without_axes(test)
+        test = without_axes(test)
         if isinstance(test, cst.Name) and test.value in self.values:
             return self._leaves_first(self.values[test.value])
         if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.BitAnd):
@@ -420,83 +410,9 @@ def _is_large(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.BaseExpression) and plain_code(node) in _LOWEST_CODES
 
 
-class _Columns:
-    """Indices that grow with a loop: its first element's index, and a range.
-
-    Args:
-        loop: the loop.
-        values: what its names are.
-        outer: what names before it are.
-        function: the loop is in it.
-    """
-
-    def __init__(
-        self,
-        loop: Loop,
-        values: Mapping[str, cst.BaseExpression],
-        outer: Mapping[str, cst.BaseExpression],
-        function: JitFunction,
-    ) -> None:
-        self._loop, self._values, self._outer = loop, values, outer
-        blocked = as_blocked_loop(loop, function)
-        counts = blocked is not None and blocked.counts
-        first = f"{loop.name}*{blocked.block}" if counts and blocked is not None else loop.name
-        step = integer_literal(loop.step) or 0
-        self.is_known = step > 0 or render_code(loop.step) in function.constants
-        self._firsts = {first, "*".join(reversed(first.split("*")))}
-
-    def has(self, node: cst.BaseExpression) -> bool:
-        """Tell whether an expression is a block of columns from a trip's first on, or that one."""
-        node = _without_axes(node)
-        if self._is_first(node):
-            return True
-        if isinstance(node, cst.Name) and node.value in self._values:
-            return self.has(self._values[node.value])
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
-            return False
-        sides = (node.left, node.right)
-        return any(
-            self._is_first(one) and self._is_range(other) for one, other in (sides, sides[::-1])
-        )
-
-    def _is_first(self, node: cst.BaseExpression) -> bool:
-        if isinstance(node, cst.Name) and node.value in self._values:
-            return self._is_first(self._values[node.value])
-        return plain_code(_without_hints(node)) in self._firsts
-
-    def _is_range(self, node: cst.BaseExpression) -> bool:
-        node = _without_axes(node)
-        if isinstance(node, cst.Name):
-            value = self._values.get(node.value, self._outer.get(node.value))
-            return value is not None and self._is_range(value)
-        if called_name(node) != "tl.arange":
-            return False
-        return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
-
-
-def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
-    while called_name(node) in HINTS:
-        node = cst.ensure_type(node, cst.Call).args[0].value
-    return node
-
-
-def _without_axes(node: cst.BaseExpression) -> cst.BaseExpression:
-    """Return ``x`` for ``x[:, None]``."""
-    node = _without_hints(node)
-    while isinstance(node, cst.Subscript):
-        if any(isinstance(part.slice, cst.Index) and not _is_none(part) for part in node.slice):
-            return node
-        node = node.value
-    return node
-
-
-def _is_none(part: cst.SubscriptElement) -> bool:
-    return render_code(part).strip(" ,") == "None"
-
-
 def _mask_in(
     node: cst.Comparison,
-    columns: _Columns,
+    columns: Columns,
     values: Mapping[str, cst.BaseExpression],
     fixed: set[str],
     function: JitFunction,
@@ -508,7 +424,7 @@ def _mask_in(
     """
     first, sign = node.left, render_code(node.comparisons[0].operator).strip()
     second = node.comparisons[0].comparator
-    difference = _without_axes(first)
+    difference = without_axes(first)
     if isinstance(difference, cst.Name):
         difference = values.get(difference.value, difference)
     if isinstance(difference, cst.BinaryOperation) and isinstance(
@@ -523,12 +439,12 @@ def _mask_in(
     sign = sign if is_false else _NEGATED.get(sign, "")
     if not sign or not columns.has(second):
         return None
-    row = _expanded(first, values)
-    if not names_within(row) - {"tl"} <= fixed or not _is_sum(row):
+    row = expanded_row(first, values)
+    if not names_within(row) - {"tl"} <= fixed or not is_index_sum(row):
         return None
-    code = _largest(row, _Blocks(_single_values(before), function))
+    code = largest_row(row, Blocks(single_values(before), function))
     end = f"{code} + 1" if sign == ">=" else code
-    own = _single_values(before)
+    own = single_values(before)
     has_first = is_false and sign == ">=" and _is_natural(row, own, function)
     return _Mask(node, end, _FALSE if is_false else _TRUE, has_first)
 
@@ -537,7 +453,7 @@ def _is_natural(
     node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression], function: JitFunction
 ) -> bool:
     """Tell whether an index is 0 or more: a sum of products of programs, ranges and sizes."""
-    node = _without_axes(node)
+    node = without_axes(node)
     if isinstance(node, cst.Name):
         value = values.get(node.value)
         is_size = node.value in function.constants
@@ -551,88 +467,6 @@ def _is_natural(
     if called_name(node) == "tl.arange":
         return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
     return isinstance(node, cst.Integer) or called_name(node) == "tl.program_id"
-
-
-def _expanded(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> cst.BaseExpression:
-    """Return a row without axes, over what the function has before the loop."""
-    node = _without_axes(node)
-    for _ in range(8):
-        moving = names_within(node) & set(values)
-        if not moving:
-            break
-        node = substitute_names(node, {n: parenthesized(values[n]) for n in moving})
-    pairs = [
-        (part, _without_axes(part))
-        for part in nodes_within(node)
-        if isinstance(part, cst.Subscript)
-    ]
-    return replace_each(node, pairs)
-
-
-def _is_sum(node: cst.BaseExpression) -> bool:
-    """Tell whether an expression is a sum of names, numbers, products and ranges."""
-    if isinstance(node, cst.BinaryOperation):
-        kinds = (cst.Add, cst.Subtract, cst.Multiply)
-        return isinstance(node.operator, kinds) and _is_sum(node.left) and _is_sum(node.right)
-    return isinstance(node, (cst.Name, cst.Integer)) or called_name(node) in (
-        "tl.arange",
-        "tl.program_id",
-    )
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Tells blocks from numbers.
-
-    Attributes:
-        values: what names are that get a value once before a loop.
-        function: they are in it.
-    """
-
-    values: Mapping[str, cst.BaseExpression]
-    function: JitFunction
-
-    def has(self, node: cst.BaseExpression) -> bool:
-        """Tell whether an expression may be a block of one axis."""
-        names = all_names(node, self.values) - {"tl", "triton"}
-        unknown = names - set(self.values) - set(self.function.params)
-        nodes = (node, *(self.values[name] for name in names & set(self.values)))
-        return bool(unknown) or any(calls_within(part, "tl.arange") for part in nodes)
-
-
-def _largest(node: cst.BaseExpression, blocks: _Blocks) -> str:
-    """Return the largest element of a row, as code.
-
-    Without a reduction, if it can be: a block that is reduced may be what is computed.
-    """
-    node = _without_axes(node)
-    if not blocks.has(node):
-        return render_code(parenthesized(node))
-    if isinstance(node, cst.Name) and node.value in blocks.values:
-        return _largest(_without_axes(blocks.values[node.value]), blocks)
-    if called_name(node) == "tl.arange":
-        return f"({render_code(cst.ensure_type(node, cst.Call).args[1].value)} - 1)"
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        return f"{_largest(node.left, blocks)} + {_largest(node.right, blocks)}"
-    is_less = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract)
-    if is_less and isinstance(node, cst.BinaryOperation) and not blocks.has(node.right):
-        return f"{_largest(node.left, blocks)} - {render_code(parenthesized(node.right))}"
-    return f"tl.max({render_code(node)}, axis=0)"
-
-
-def _single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
-    """Return what names are that get a value once, and do not name themselves in it."""
-    names = assigned_names(*body)
-    values = {}
-    for statement in body:
-        binding = single_assignment(statement)
-        if binding is None or names.count(binding.target) > 1:
-            continue
-        if binding.target not in names_within(binding.value):
-            values[binding.target] = binding.value
-    return values
 
 
 # ------------------------------------------------------------------------------- trips
@@ -724,7 +558,7 @@ class _Trip:
             return self._of_unary(node)
         if isinstance(node, cst.Subscript):
             value = self.of(node.value)
-            return value if _without_axes(node) is not node and _is_plain(value) else _UNKNOWN
+            return value if without_axes(node) is not node and _is_plain(value) else _UNKNOWN
         if isinstance(node, cst.BinaryOperation):
             return _combined(node, self.of(node.left), self.of(node.right))
         return self._of_call(node) if isinstance(node, cst.Call) else _UNKNOWN

@@ -89,6 +89,8 @@ def test_then_programs_may_share_the_loop(is_right):
 
 
 GUARD = "        new_total = alpha * total + beta * own_total\n"
+FIRST = "acc = tl.zeros([BLOCK, D], dtype=tl.float32)"
+TOTAL = "total = tl.zeros([BLOCK], dtype=tl.float32)"
 SAFE = f"{GUARD}        safe = tl.where(new_total > 0.0, new_total, 1.0)\n"
 
 
@@ -118,8 +120,8 @@ def test_other_ways_to_write_it(changes):
         ("scale = total / new_total * alpha", "scale = alpha / new_total"),  # the sum is not kept
         ("p_scale = beta / new_total", "p_scale = beta / total"),
         ("p * p_scale[:, None]", "p * p_scale[None, :]"),  # of the columns
-        ("acc = tl.zeros([BLOCK, D], dtype=tl.float32)", "acc = tl.zeros([BLOCK, D], dtype=tl.float32) + 1.0"),
-        ("total = tl.zeros([BLOCK], dtype=tl.float32)", "total = tl.zeros([BLOCK], dtype=tl.float32) + 1.0"),
+        (FIRST, f"{FIRST} + 1.0"),
+        (TOTAL, f"{TOTAL} + 1.0"),
         ("        top = new\n", "        top = new\n        tl.store(O + start, tl.sum(acc))\n"),
         ("        top = new\n", "        top = new + 0.0 * tl.sum(acc)\n"),
         ("total = new_total\n", "total = new_total + 1.0\n"),

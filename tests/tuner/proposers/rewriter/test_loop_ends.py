@@ -131,7 +131,7 @@ def test_a_window_may_be_written_otherwise():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("rows[:, None] >= cols[None, :], scores, -1e9", "rows[:, None] > cols[None, :], scores, -1e9"),
+        ("rows[:, None] >= cols[None, :], scores", "rows[:, None] > cols[None, :], scores"),
         ("scores = tl.where(rows[:, None] >= cols[None, :], scores, -1e9)", "scores = scores"),
         ("rows[:, None] - cols[None, :] < 20", "rows[:, None] - cols[None, :] < 20 - start"),
         ("acc / total[:, None]", "acc / total[:, None] + top[:, None]"),

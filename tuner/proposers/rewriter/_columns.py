@@ -1,0 +1,228 @@
+"""Columns that grow with a loop, rows that do not, and the ends of their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    Loop,
+    assigned_names,
+    called_name,
+    calls_within,
+    integer_literal,
+    names_within,
+    nodes_within,
+    parenthesized,
+    plain_code,
+    render_code,
+    replace_each,
+    single_assignment,
+    substitute_names,
+)
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+
+__all__ = [
+    "Blocks",
+    "Columns",
+    "all_names",
+    "expanded_row",
+    "is_index_sum",
+    "largest_row",
+    "single_values",
+    "smallest_row",
+    "without_axes",
+]
+
+_METADATA = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
+
+
+class Columns:
+    """Indices that grow with a loop: its first element's index, and a range.
+
+    Args:
+        loop: the loop.
+        values: what its names are.
+        outer: what names before it are.
+        function: the loop is in it.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        values: Mapping[str, cst.BaseExpression],
+        outer: Mapping[str, cst.BaseExpression],
+        function: JitFunction,
+    ) -> None:
+        self._loop, self._values, self._outer = loop, values, outer
+        blocked = as_blocked_loop(loop, function)
+        counts = blocked is not None and blocked.counts
+        first = f"{loop.name}*{blocked.block}" if counts and blocked is not None else loop.name
+        step = integer_literal(loop.step) or 0
+        self.is_known = step > 0 or render_code(loop.step) in function.constants
+        self._firsts = {first, "*".join(reversed(first.split("*")))}
+
+    def has(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression is a block of columns from a trip's first on, or that one."""
+        node = without_axes(node)
+        if self._is_first(node):
+            return True
+        if isinstance(node, cst.Name) and node.value in self._values:
+            return self.has(self._values[node.value])
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+            return False
+        sides = (node.left, node.right)
+        return any(
+            self._is_first(one) and self._is_range(other) for one, other in (sides, sides[::-1])
+        )
+
+    def _is_first(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Name) and node.value in self._values:
+            return self._is_first(self._values[node.value])
+        return plain_code(_without_hints(node)) in self._firsts
+
+    def _is_range(self, node: cst.BaseExpression) -> bool:
+        node = without_axes(node)
+        if isinstance(node, cst.Name):
+            value = self._values.get(node.value, self._outer.get(node.value))
+            return value is not None and self._is_range(value)
+        if called_name(node) != "tl.arange":
+            return False
+        return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
+
+
+def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
+    while called_name(node) in _METADATA:
+        node = cst.ensure_type(node, cst.Call).args[0].value
+    return node
+
+
+def without_axes(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return ``x`` for ``x[:, None]``."""
+    node = _without_hints(node)
+    while isinstance(node, cst.Subscript):
+        if any(isinstance(part.slice, cst.Index) and not _is_none(part) for part in node.slice):
+            return node
+        node = node.value
+    return node
+
+
+def _is_none(part: cst.SubscriptElement) -> bool:
+    return render_code(part).strip(" ,") == "None"
+
+
+def expanded_row(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    """Return a row without axes, over what the function has before the loop."""
+    node = without_axes(node)
+    for _ in range(8):
+        moving = names_within(node) & set(values)
+        if not moving:
+            break
+        node = substitute_names(node, {n: parenthesized(values[n]) for n in moving})
+    pairs = [
+        (part, without_axes(part)) for part in nodes_within(node) if isinstance(part, cst.Subscript)
+    ]
+    return replace_each(node, pairs)
+
+
+def is_index_sum(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression is a sum of names, numbers, products and ranges."""
+    if isinstance(node, cst.BinaryOperation):
+        kinds = (cst.Add, cst.Subtract, cst.Multiply)
+        return (
+            isinstance(node.operator, kinds)
+            and is_index_sum(node.left)
+            and is_index_sum(node.right)
+        )
+    return isinstance(node, (cst.Name, cst.Integer)) or called_name(node) in (
+        "tl.arange",
+        "tl.program_id",
+    )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Tells blocks from numbers.
+
+    Attributes:
+        values: what names are that get a value once before a loop.
+        function: they are in it.
+    """
+
+    values: Mapping[str, cst.BaseExpression]
+    function: JitFunction
+
+    def has(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression may be a block of one axis."""
+        names = all_names(node, self.values) - {"tl", "triton"}
+        unknown = names - set(self.values) - set(self.function.params)
+        nodes = (node, *(self.values[name] for name in names & set(self.values)))
+        return bool(unknown) or any(calls_within(part, "tl.arange") for part in nodes)
+
+
+def largest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
+    """Return the largest element of a row, as code.
+
+    Without a reduction, if it can be: a block that is reduced may be what is computed.
+    """
+    node = without_axes(node)
+    if not blocks.has(node):
+        return render_code(parenthesized(node))
+    if isinstance(node, cst.Name) and node.value in blocks.values:
+        return largest_row(without_axes(blocks.values[node.value]), blocks)
+    if called_name(node) == "tl.arange":
+        return f"({render_code(cst.ensure_type(node, cst.Call).args[1].value)} - 1)"
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return f"{largest_row(node.left, blocks)} + {largest_row(node.right, blocks)}"
+    is_less = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract)
+    if is_less and isinstance(node, cst.BinaryOperation) and not blocks.has(node.right):
+        return f"{largest_row(node.left, blocks)} - {render_code(parenthesized(node.right))}"
+    return f"tl.max({render_code(node)}, axis=0)"
+
+
+def smallest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
+    """Return the smallest element of a row, as code; empty if that would be a reduction."""
+    node = without_axes(node)
+    if not blocks.has(node):
+        return render_code(parenthesized(node))
+    if isinstance(node, cst.Name) and node.value in blocks.values:
+        return smallest_row(blocks.values[node.value], blocks)
+    if called_name(node) == "tl.arange":
+        return render_code(cst.ensure_type(node, cst.Call).args[0].value)
+    if not isinstance(node, cst.BinaryOperation):
+        return ""
+    left = smallest_row(node.left, blocks)
+    if isinstance(node.operator, cst.Add):
+        right = smallest_row(node.right, blocks)
+        return f"{left} + {right}" if left and right else ""
+    is_less = isinstance(node.operator, cst.Subtract) and not blocks.has(node.right)
+    return f"{left} - {render_code(parenthesized(node.right))}" if is_less and left else ""
+
+
+def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """Return what names are that get a value once, and do not name themselves in it."""
+    names = assigned_names(*body)
+    values = {}
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is None or names.count(binding.target) > 1:
+            continue
+        if binding.target not in names_within(binding.value):
+            values[binding.target] = binding.value
+    return values
+
+
+def all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:
+    """Return the names that an expression follows from."""
+    pending, seen = names_within(node), set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending |= names_within(values[name]) if name in values else set()
+    return seen

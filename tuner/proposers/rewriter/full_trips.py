@@ -1,0 +1,227 @@
+"""Trips that no mask cuts run without comparisons, ahead of the others.
+
+A causal attention compares each key with each query, though only the last trips meet the diagonal.
+The loop becomes two: one up to the first column that a mask may leave out, in which its comparisons
+are true, and one over the rest. Trips keep their order, so whatever they compute is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._columns import (
+    Blocks,
+    Columns,
+    expanded_row,
+    is_index_sum,
+    single_values,
+    smallest_row,
+    without_axes,
+)
+from solkit.tuner.proposers.rewriter._distinct_names import without_unread
+from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Loop,
+    argument_of,
+    assigned_names,
+    called_name,
+    child_nodes,
+    free_name,
+    names_read_first,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    range_loop,
+    render_code,
+    replace_each,
+    single_assignment,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+
+__all__ = ["FullTrips"]
+
+_LESS = {">": "<", ">=": "<="}
+
+
+class FullTrips:
+    """Trips that no mask cuts run without comparisons; the rest of the loop follows.
+
+    Applies to loops over blocks with a mask that compares columns with rows, if it is true in all
+    columns ahead of one that is known before the loop.
+    """
+
+    kind = "full trips"
+    helps = ("instructions", "extra work", "latency")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for name, function in text.functions.items():
+            if (node := _with_full_trips(function)) is not None:
+                why = facts.explain_factors("instructions", "extra work")
+                yield Variant(
+                    changed_text(text, functions={name: node}),
+                    f"Most trips of the loop in {name} meet no mask, and need not compare{why}.",
+                )
+
+
+def _with_full_trips(function: JitFunction) -> cst.FunctionDef | None:
+    """Return a function whose loops are two where masks allow; ``None`` if none are."""
+    body, taken = list(function.body), set(function.names)
+    for place, statement in reversed(list(enumerate(function.body))):
+        loop = range_loop(statement)
+        full = None if loop is None else _full_trips(loop, function, place)
+        if loop is None or full is None or loop.name in names_read_first(body[place + 1 :]):
+            continue
+        name = free_name("full", taken)
+        taken.add(name)
+        start, stop, step = map(render_code, (loop.start, loop.stop, loop.step))
+        first, rest = (
+            _over(loop, f"{begin}, {end}, {step}") for begin, end in ((start, name), (name, stop))
+        )
+        ahead = parse_statement(
+            f"{name} = tl.maximum(tl.minimum({full[0]}, {stop}) // {step} * {step}, 0)"
+        )
+        body[place : place + 1] = [ahead, with_body(first, full[1]), rest]
+    if len(body) == len(function.body):
+        return None
+    return without_unread(with_body(function.node, body), function)
+
+
+def _over(loop: Loop, bounds: str) -> cst.For:
+    over = cst.ensure_type(loop.node.iter, cst.Call)
+    words = [render_code(arg) for arg in over.args if arg.keyword is not None]
+    code = f"{render_code(over.func)}({', '.join([bounds, *words])})"
+    return loop.node.with_changes(iter=parse_expression(code))
+
+
+def _full_trips(
+    loop: Loop, function: JitFunction, place: int
+) -> tuple[str, list[cst.BaseStatement]] | None:
+    """Return the column from which on masks count, and the trip as it is ahead of that."""
+    blocked = as_blocked_loop(loop, function)
+    if blocked is None or blocked.counts:
+        return None
+    before, moving = function.body[:place], {loop.name, *assigned_names(*loop.body)}
+    own, values = single_values(before), single_values(loop.body)
+    blocks, columns = Blocks(own, function), Columns(loop, values, own, function)
+    ends, cuts_rows = dict[int, str](), False
+    for node in (n for n in nodes_within(*loop.body) if isinstance(n, cst.Comparison)):
+        limit = _limit_of(node, columns, values)
+        if limit is None or names_within(limit[0]) & moving:
+            continue
+        if end := smallest_row(limit[0], blocks):
+            ends[id(node)] = f"{end}{limit[1]}"
+            cuts_rows |= blocks.has(limit[0])
+    trip = _FullTrip(frozenset(ends))
+    body = [trip.without_masks(statement) for statement in loop.body]
+    if not cuts_rows or not trip.is_changed:
+        return None
+    code, *others = dict.fromkeys(ends.values())
+    for other in others:
+        code = f"tl.minimum({code}, {other})"
+    return code, body
+
+
+def _limit_of(
+    node: cst.Comparison, columns: Columns, values: dict[str, cst.BaseExpression]
+) -> tuple[cst.BaseExpression, str] | None:
+    """Return the row, and what to add to it, ahead of which all columns fulfil a comparison."""
+    if len(node.comparisons) != 1:
+        return None
+    first, sign = node.left, render_code(node.comparisons[0].operator).strip()
+    second = node.comparisons[0].comparator
+    difference = without_axes(first)
+    if isinstance(difference, cst.Name):
+        difference = values.get(difference.value, difference)
+    if isinstance(difference, cst.BinaryOperation) and isinstance(
+        difference.operator, cst.Subtract
+    ):
+        if render_code(second) != "0":
+            return None
+        first, second = difference.left, difference.right
+    if sign in _LESS:
+        first, second, sign = second, first, _LESS[sign]
+    row = expanded_row(second, values)
+    if sign not in ("<", "<=") or not columns.has(first) or not is_index_sum(row):
+        return None
+    return row, " + 1" if sign == "<=" else ""
+
+
+@dataclass
+class _FullTrip:
+    """A trip in which some comparisons are true.
+
+    Attributes:
+        true_nodes: ids of the comparisons.
+        is_changed: whether a mask went.
+    """
+
+    true_nodes: frozenset[int]
+    is_changed: bool = False
+    _true_names: set[str] = field(default_factory=set)
+    _is_added: bool = False
+
+    def without_masks(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        """Return a statement without masks that are true; statements come in their order."""
+        binding = single_assignment(statement)
+        if binding is not None and self._is_true(binding.value):
+            self._true_names.add(binding.target)
+            return statement
+        self._true_names -= set(assigned_names(statement))
+        self._is_added = binding is not None and binding.operator == "+="
+        pairs = list(self._plain_parts(statement))
+        self.is_changed |= bool(pairs)
+        return replace_each(statement, pairs) if pairs else statement
+
+    def _plain_parts(self, node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+        """Yield the outermost parts that have a mask, each with what it is without."""
+        plain = self._plain(node) if isinstance(node, cst.BaseExpression) else node
+        if plain is not node:
+            yield node, plain
+            return
+        for child in child_nodes(node):
+            yield from self._plain_parts(child)
+
+    def _plain(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Return a choice, a load or a conjunction without what is true in it."""
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if self._is_true(one) and not self._is_true(other):
+                    return parenthesized(self._inner(other))
+        if not isinstance(node, cst.Call):
+            return node
+        if called_name(node) == "tl.where" and self._is_true(node.args[0].value):
+            kept = node.args[1].value
+            is_block = not isinstance(kept, (cst.Integer, cst.Float, cst.Subscript))
+            return parenthesized(self._inner(kept)) if is_block or self._is_added else node
+        mask = argument_of(node, 1, "mask")
+        if called_name(node) != "tl.load" or mask is None or not self._is_true(mask):
+            return node
+        other = argument_of(node, 2, "other")
+        args = [arg for arg in node.args if arg.value is not mask and arg.value is not other]
+        args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return node.with_changes(args=args)
+
+    def _inner(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        pairs = list(self._plain_parts(node))
+        whole = next((new for old, new in pairs if old is node), None)
+        if isinstance(whole, cst.BaseExpression):
+            return whole
+        return replace_each(node, pairs) if pairs else node
+
+    def _is_true(self, node: cst.BaseExpression) -> bool:
+        node = without_axes(node)
+        if isinstance(node, cst.Name):
+            return node.value in self._true_names
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
+            return self._is_true(node.left) and self._is_true(node.right)
+        return id(node) in self.true_nodes
