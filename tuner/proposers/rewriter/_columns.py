@@ -95,9 +95,20 @@ class Columns:
 
 
 def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
-    while called_name(node) in _METADATA:
-        node = cst.ensure_type(node, cst.Call).args[0].value
+    """Return an index without what the compiler is told of it, and without casts to integers."""
+    while isinstance(node, cst.Call):
+        if called_name(node) in _METADATA:
+            node = node.args[0].value
+        elif _is_index_cast(node) and isinstance(node.func, cst.Attribute):
+            node = node.func.value
+        else:
+            break
     return node
+
+
+def _is_index_cast(node: cst.CSTNode) -> bool:
+    is_cast = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return is_cast and render_code(node).endswith((".to(tl.int32)", ".to(tl.int64)"))
 
 
 def without_axes(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -106,7 +117,7 @@ def without_axes(node: cst.BaseExpression) -> cst.BaseExpression:
     while isinstance(node, cst.Subscript):
         if any(isinstance(part.slice, cst.Index) and not _is_none(part) for part in node.slice):
             return node
-        node = node.value
+        node = _without_hints(node.value)
     return node
 
 
@@ -125,7 +136,9 @@ def expanded_row(
             break
         node = substitute_names(node, {n: parenthesized(values[n]) for n in moving})
     pairs = [
-        (part, without_axes(part)) for part in nodes_within(node) if isinstance(part, cst.Subscript)
+        (part, without_axes(part))
+        for part in nodes_within(node)
+        if isinstance(part, cst.Subscript) or _is_index_cast(part)
     ]
     return replace_each(node, pairs)
 

@@ -49,14 +49,14 @@ from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 
 __all__ = ["FullTrips"]
 
-_LESS = {">": "<", ">=": "<="}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class FullTrips:
     """Trips that no mask cuts run without comparisons; the rest of the loop follows.
 
-    Applies to loops over blocks with a mask that compares columns with rows, if it is true in all
-    columns ahead of one that is known before the loop.
+    Applies to loops over blocks with a mask that compares columns with rows, if it is the same in
+    all columns ahead of one that is known before the loop.
     """
 
     kind = "full trips"
@@ -113,19 +113,20 @@ def _full_trips(
     before, moving = function.body[:place], {loop.name, *assigned_names(*loop.body)}
     own, values = single_values(before), single_values(loop.body)
     blocks, columns = Blocks(own, function), Columns(loop, values, own, function)
-    ends, cuts_rows = dict[int, str](), False
+    ends, known, cuts_rows = list[str](), dict[int, bool](), False
     for node in (n for n in nodes_within(*loop.body) if isinstance(n, cst.Comparison)):
         limit = _limit_of(node, columns, values)
         if limit is None or names_within(limit[0]) & moving:
             continue
         if end := smallest_row(limit[0], blocks):
-            ends[id(node)] = f"{end}{limit[1]}"
+            ends.append(f"{end}{limit[1]}")
+            known[id(node)] = limit[2]
             cuts_rows |= blocks.has(limit[0])
-    trip = _FullTrip(frozenset(ends))
+    trip = _FullTrip(known)
     body = [trip.without_masks(statement) for statement in loop.body]
-    if not cuts_rows or not trip.is_changed:
+    if not cuts_rows or trip.is_cut or not trip.is_changed:
         return None
-    code, *others = dict.fromkeys(ends.values())
+    code, *others = dict.fromkeys(ends)
     for other in others:
         code = f"tl.minimum({code}, {other})"
     return code, body
@@ -133,8 +134,8 @@ def _full_trips(
 
 def _limit_of(
     node: cst.Comparison, columns: Columns, values: dict[str, cst.BaseExpression]
-) -> tuple[cst.BaseExpression, str] | None:
-    """Return the row, and what to add to it, ahead of which all columns fulfil a comparison."""
+) -> tuple[cst.BaseExpression, str, bool] | None:
+    """Return the row, and what to add to it, ahead of which a comparison is the same."""
     if len(node.comparisons) != 1:
         return None
     first, sign = node.left, render_code(node.comparisons[0].operator).strip()
@@ -148,35 +149,39 @@ def _limit_of(
         if render_code(second) != "0":
             return None
         first, second = difference.left, difference.right
-    if sign in _LESS:
-        first, second, sign = second, first, _LESS[sign]
+    if not columns.has(first):
+        first, second, sign = second, first, _FLIPPED.get(sign, "")
     row = expanded_row(second, values)
-    if sign not in ("<", "<=") or not columns.has(first) or not is_index_sum(row):
+    if sign not in _FLIPPED or not columns.has(first) or not is_index_sum(row):
         return None
-    return row, " + 1" if sign == "<=" else ""
+    return row, " + 1" if sign in ("<=", ">") else "", sign in ("<", "<=")
 
 
 @dataclass
 class _FullTrip:
-    """A trip in which some comparisons are true.
+    """A trip in which some comparisons are known.
 
     Attributes:
-        true_nodes: ids of the comparisons.
+        comparisons: whether they are true, by their ids.
         is_changed: whether a mask went.
+        is_cut: whether a mask leaves a number of a block, or one of its rows.
     """
 
-    true_nodes: frozenset[int]
+    comparisons: dict[int, bool]
     is_changed: bool = False
-    _true_names: set[str] = field(default_factory=set)
+    is_cut: bool = False
+    _names: dict[str, bool] = field(default_factory=dict)
     _is_added: bool = False
 
     def without_masks(self, statement: cst.BaseStatement) -> cst.BaseStatement:
-        """Return a statement without masks that are true; statements come in their order."""
+        """Return a statement without masks that are known; statements come in their order."""
         binding = single_assignment(statement)
-        if binding is not None and self._is_true(binding.value):
-            self._true_names.add(binding.target)
+        value = None if binding is None else self._truth(binding.value)
+        for name in assigned_names(statement):
+            self._names.pop(name, None)
+        if binding is not None and value is not None:
+            self._names[binding.target] = value
             return statement
-        self._true_names -= set(assigned_names(statement))
         self._is_added = binding is not None and binding.operator == "+="
         pairs = list(self._plain_parts(statement))
         self.is_changed |= bool(pairs)
@@ -192,19 +197,22 @@ class _FullTrip:
             yield from self._plain_parts(child)
 
     def _plain(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """Return a choice, a load or a conjunction without what is true in it."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
+        """Return a choice, a load or a combined mask without what is known in it."""
+        if isinstance(node, cst.BinaryOperation) and type(node.operator) in _NEUTRAL:
             for one, other in ((node.left, node.right), (node.right, node.left)):
-                if self._is_true(one) and not self._is_true(other):
+                if self._truth(one) is _NEUTRAL[type(node.operator)] and self._truth(other) is None:
                     return parenthesized(self._inner(other))
         if not isinstance(node, cst.Call):
             return node
-        if called_name(node) == "tl.where" and self._is_true(node.args[0].value):
-            kept = node.args[1].value
-            is_block = not isinstance(kept, (cst.Integer, cst.Float, cst.Subscript))
-            return parenthesized(self._inner(kept)) if is_block or self._is_added else node
+        if called_name(node) == "tl.where" and len(node.args) == _CHOICE:
+            test, one, two = (arg.value for arg in node.args)
+            kept = {True: one, False: two}.get(self._truth(test), node)
+            if kept is node or (_is_smaller(kept) and not self._is_added):
+                self.is_cut |= kept is not node
+                return node
+            return parenthesized(self._inner(kept))
         mask = argument_of(node, 1, "mask")
-        if called_name(node) != "tl.load" or mask is None or not self._is_true(mask):
+        if called_name(node) != "tl.load" or mask is None or self._truth(mask) is not True:
             return node
         other = argument_of(node, 2, "other")
         args = [arg for arg in node.args if arg.value is not mask and arg.value is not other]
@@ -218,10 +226,26 @@ class _FullTrip:
             return whole
         return replace_each(node, pairs) if pairs else node
 
-    def _is_true(self, node: cst.BaseExpression) -> bool:
+    def _truth(self, node: cst.BaseExpression) -> bool | None:
+        """Return whether a mask is true everywhere, or false; ``None`` if it is neither."""
         node = without_axes(node)
         if isinstance(node, cst.Name):
-            return node.value in self._true_names
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
-            return self._is_true(node.left) and self._is_true(node.right)
-        return id(node) in self.true_nodes
+            return self._names.get(node.value)
+        if isinstance(node, cst.BinaryOperation) and type(node.operator) in _NEUTRAL:
+            sides = {self._truth(node.left), self._truth(node.right)}
+            neutral = _NEUTRAL[type(node.operator)]
+            if (not neutral) in sides:
+                return not neutral
+            return neutral if sides == {neutral} else None
+        return self.comparisons.get(id(node))
+
+
+def _is_smaller(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression may have fewer elements than the choice that it is part of."""
+    numbers = (cst.Integer, cst.Float, cst.UnaryOperation, cst.Subscript)
+    return isinstance(node, numbers) or called_name(node) == "float"
+
+
+_CHOICE = 3
+_NEUTRAL: dict[type[cst.BaseBinaryOp], bool] = {cst.BitAnd: True, cst.BitOr: False}
+"""Value of one side that leaves the other one."""
