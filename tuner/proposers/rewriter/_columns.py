@@ -209,12 +209,12 @@ def smallest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
         return render_code(cst.ensure_type(node, cst.Call).args[0].value)
     if not isinstance(node, cst.BinaryOperation):
         return ""
-    left = smallest_row(node.left, blocks)
+    first = smallest_row(node.left, blocks)
     if isinstance(node.operator, cst.Add):
-        right = smallest_row(node.right, blocks)
-        return f"{left} + {right}" if left and right else ""
+        second = smallest_row(node.right, blocks)
+        return f"{first} + {second}" if first and second else ""
     is_less = isinstance(node.operator, cst.Subtract) and not blocks.has(node.right)
-    return f"{left} - {render_code(parenthesized(node.right))}" if is_less and left else ""
+    return f"{first} - {render_code(parenthesized(node.right))}" if is_less and first else ""
 
 
 def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:

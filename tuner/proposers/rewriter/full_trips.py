@@ -113,16 +113,16 @@ def _full_trips(
     before, moving = function.body[:place], {loop.name, *assigned_names(*loop.body)}
     own, values = single_values(before), single_values(loop.body)
     blocks, columns = Blocks(own, function), Columns(loop, values, own, function)
-    ends, known, cuts_rows = list[str](), dict[int, bool](), False
+    ends, truths, cuts_rows = list[str](), dict[int, bool](), False
     for node in (n for n in nodes_within(*loop.body) if isinstance(n, cst.Comparison)):
         limit = _limit_of(node, columns, values)
         if limit is None or names_within(limit[0]) & moving:
             continue
         if end := smallest_row(limit[0], blocks):
             ends.append(f"{end}{limit[1]}")
-            known[id(node)] = limit[2]
+            truths[id(node)] = limit[2]
             cuts_rows |= blocks.has(limit[0])
-    trip = _FullTrip(known)
+    trip = _FullTrip(truths)
     body = [trip.without_masks(statement) for statement in loop.body]
     if not cuts_rows or trip.is_cut or not trip.is_changed:
         return None

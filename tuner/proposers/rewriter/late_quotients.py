@@ -144,9 +144,13 @@ class _RewrittenTrip:
     def statements(self) -> list[cst.BaseStatement]:
         """Return the trip's statements as they are now."""
         result: list[cst.BaseStatement] = []
+        read = names_within(*self._new.values())
         for place, statement in enumerate(self._body):
-            for name, (code, at) in self._powers.items():
-                result += [parse_statement(f"{code} = {name}")] if at == place else []
+            result += [
+                parse_statement(f"{name} = {code}")
+                for code, (name, at) in self._powers.items()
+                if at == place and name in read
+            ]
             if place in self._new:
                 binding = single_assignment(statement)
                 assert binding is not None
@@ -340,8 +344,8 @@ class _RewrittenTrip:
         if shifted is None or not self._is_row(shifted[1], render_code(own), axis):
             return None
         suffix = axis if axis in (_ROWS, _COLUMNS) else ""
-        left = render_code(parenthesized(shifted[0]))
-        code = f"{power}({left} - {render_code(new)}{suffix})"
+        shown = render_code(parenthesized(shifted[0]))
+        code = f"{power}({shown} - {render_code(new)}{suffix})"
         return self._named(parse_expression(code), place)
 
     def _axis_of(self, maximum: cst.BaseExpression) -> str | None:
@@ -366,11 +370,12 @@ class _RewrittenTrip:
         if code is None:
             return power
         text = render_code(code)
-        if text not in self._powers:
+        name, first = self._powers.get(text, ("", place))
+        if not name:
             name = free_name("power", self.taken)
             self.taken.add(name)
-            self._powers[text] = name, place
-        return cst.Name(self._powers[text][0])
+        self._powers[text] = name, min(first, place)
+        return cst.Name(name)
 
     # ------------------------------------------------------------------------- expressions
 
@@ -401,25 +406,25 @@ class _RewrittenTrip:
     def _linear_operation(
         self, node: cst.BinaryOperation, axis: str, change: _Change
     ) -> cst.BaseExpression | None:
-        left = self._linear(node.left, axis, change)
+        first = self._linear(node.left, axis, change)
         if isinstance(node.operator, (cst.Add, cst.Subtract)):
-            right = None if left is None else self._linear(node.right, axis, change)
-            if left is None or right is None:
+            second = None if first is None else self._linear(node.right, axis, change)
+            if first is None or second is None:
                 return None
-            return node.with_changes(left=parenthesized(left), right=parenthesized(right))
-        if left is not None and isinstance(node.operator, (cst.Multiply, cst.Divide)):
-            if render_code(left) == "1.0" and isinstance(node.operator, cst.Multiply):
+            return node.with_changes(left=parenthesized(first), right=parenthesized(second))
+        if first is not None and isinstance(node.operator, (cst.Multiply, cst.Divide)):
+            if render_code(first) == "1.0" and isinstance(node.operator, cst.Multiply):
                 return node.right
-            return node.with_changes(left=parenthesized(left))
+            return node.with_changes(left=parenthesized(first))
         if not isinstance(node.operator, cst.Multiply):
             return None
-        right = self._linear(node.right, axis, change)
-        if right is None:
+        second = self._linear(node.right, axis, change)
+        if second is None:
             return None
         return (
             node.left
-            if render_code(right) == "1.0"
-            else node.with_changes(right=parenthesized(right))
+            if render_code(second) == "1.0"
+            else node.with_changes(right=parenthesized(second))
         )
 
     def _linear_call(self, node: cst.Call, axis: str, change: _Change) -> cst.BaseExpression | None:
@@ -481,12 +486,17 @@ class _RewrittenTrip:
                 break
             if any(calls_within(values[n], "tl.load", *WRITES) for n in old):
                 return None
-            node = substitute_names(node, {n: parenthesized(values[n]) for n in old})
+            node = substitute_names(node, {n: self._inlined(values[n], place) for n in old})
         numbered = names_within(node) & values.keys()
         late = names_within(node) - numbered - {own}
         if any(now.get(_plain(n)) != n for n in numbered) or any(n in now for n in late):
             return None
         return substitute_names(node, {n: cst.Name(_plain(n)) for n in numbered})
+
+    def _inlined(self, value: cst.BaseExpression, place: int) -> cst.BaseExpression:
+        """Return what a name stood for, which has another value now."""
+        is_power = called_name(value) in EXPONENTIALS
+        return self._named(value, place) if is_power else parenthesized(value)
 
 
 def _plain(numbered: str) -> str:

@@ -36,7 +36,7 @@ def test_keys_below_the_diagonal_are_not_compared(is_right):
         'tl.where(rows[:, None] - cols[None, :] >= 0, scores, float("-inf"))',
         'tl.where(cols[None, :] <= rows[:, None], scores, float("-inf"))',
         'tl.where(cols.to(tl.int32)[None, :] > rows[:, None], float("-inf"), scores)',
-        'tl.where((cols >= S)[None, :] | (rows[:, None] < cols[None, :]), -1e9, scores)',
+        "tl.where((cols >= S)[None, :] | (rows[:, None] < cols[None, :]), -1e9, scores)",
     ],
 )
 def test_a_mask_may_be_written_otherwise(mask):
