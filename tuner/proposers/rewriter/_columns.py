@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    HINTS,
     JitFunction,
     Loop,
     assigned_names,
@@ -23,12 +24,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     substitute_names,
 )
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
 __all__ = [
     "Blocks",
     "Columns",
-    "all_names",
     "expanded_row",
     "is_index_sum",
     "largest_row",
@@ -36,8 +36,6 @@ __all__ = [
     "smallest_row",
     "without_axes",
 ]
-
-_METADATA = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
 
 
 class Columns:
@@ -97,7 +95,7 @@ class Columns:
 def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
     """Return an index without what the compiler is told of it, and without casts to integers."""
     while isinstance(node, cst.Call):
-        if called_name(node) in _METADATA:
+        if called_name(node) in HINTS:
             node = node.args[0].value
         elif _is_index_cast(node) and isinstance(node.func, cst.Attribute):
             node = node.func.value
@@ -228,14 +226,3 @@ def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpres
         if binding.target not in names_within(binding.value):
             values[binding.target] = binding.value
     return values
-
-
-def all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:
-    """Return the names that an expression follows from."""
-    pending, seen = names_within(node), set[str]()
-    while pending:
-        name = pending.pop()
-        if name not in seen:
-            seen.add(name)
-            pending |= names_within(values[name]) if name in values else set()
-    return seen

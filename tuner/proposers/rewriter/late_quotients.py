@@ -17,13 +17,13 @@ from functools import partial
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import (
-    WRITES,
     OtherUpdateError,
     Trip,
-    start_of_name,
     unpacked_statements,
 )
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
+from solkit.tuner.proposers.rewriter._first_values import start_of_name
+from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     JitFunction,

@@ -24,7 +24,6 @@ from solkit.tuner.proposers.rewriter._carried import (
 from solkit.tuner.proposers.rewriter._columns import (
     Blocks,
     Columns,
-    all_names,
     expanded_row,
     is_index_sum,
     largest_row,
@@ -36,7 +35,6 @@ from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
-    HINTS,
     JitFunction,
     KernelText,
     Loop,
