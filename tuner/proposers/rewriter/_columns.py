@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import libcst as cst
 
@@ -104,7 +105,7 @@ def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
     return node
 
 
-def _is_index_cast(node: cst.CSTNode) -> bool:
+def _is_index_cast(node: cst.CSTNode) -> TypeGuard[cst.Call]:
     is_cast = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return is_cast and render_code(node).endswith((".to(tl.int32)", ".to(tl.int64)"))
 

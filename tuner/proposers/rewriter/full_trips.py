@@ -206,16 +206,19 @@ class _FullTrip:
             return node
         if called_name(node) == "tl.where" and len(node.args) == _CHOICE:
             test, one, two = (arg.value for arg in node.args)
-            kept = {True: one, False: two}.get(self._truth(test), node)
-            if kept is node or (_is_smaller(kept) and not self._is_added):
-                self.is_cut |= kept is not node
+            truth = self._truth(test)
+            if truth is None:
+                return node
+            kept = one if truth else two
+            if _is_smaller(kept) and not self._is_added:
+                self.is_cut = True
                 return node
             return parenthesized(self._inner(kept))
         mask = argument_of(node, 1, "mask")
         if called_name(node) != "tl.load" or mask is None or self._truth(mask) is not True:
             return node
-        other = argument_of(node, 2, "other")
-        args = [arg for arg in node.args if arg.value is not mask and arg.value is not other]
+        fill = argument_of(node, 2, "other")
+        args = [arg for arg in node.args if arg.value is not mask and arg.value is not fill]
         args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return node.with_changes(args=args)
 

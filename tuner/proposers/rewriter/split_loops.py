@@ -240,8 +240,9 @@ def _long_loop(launch: Launch, statement: cst.BaseStatement, facts: Facts) -> Lo
         return loop
     bounds = [in_launcher(node, launch) for node in (loop.start, loop.stop, loop.step)]
     start, stop, step = (None if b is None else facts.size(b, launch) for b in bounds)
-    is_known = start is not None and stop is not None and step is not None and step > 0
-    return loop if is_known and stop - start >= _MANY_TRIPS * step else None
+    if start is None or stop is None or step is None:
+        return None
+    return loop if step > 0 and stop - start >= _MANY_TRIPS * step else None
 
 
 def _writes(statement: cst.BaseStatement) -> bool:
