@@ -56,7 +56,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     single_assignment,
     statements_of,
-    substitute_names,
     walk_statements,
     with_body,
 )
