@@ -118,8 +118,8 @@ def _turned_call(call: cst.Call, blocks: _Blocks, is_store: bool) -> cst.Call | 
         return None
     mask = argument_of(call, 2 if is_store else 1, "mask")
     other = None if is_store else argument_of(call, 2, "other")
-    if other is not None and not isinstance(blocks.value_of(other), int):
-        return None
+    if other is not None and names_within(other) - {"float"}:
+        return None  # it may be a block
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for part in (pointer, mask) if mask is not None else (pointer,):
         turned = blocks.turned(part, call)
@@ -188,7 +188,9 @@ class _Blocks:
             code = render_code(parenthesized(node.value))
             return parse_expression(f"{code}{spread}") if is_vector else None
         if isinstance(value, int):
-            return node
+            return node if self._is_number(node) else None
+        if value is not None and value.ndim < 2:
+            return None  # it spreads along the last axis, without a subscript that says so
         if isinstance(node, cst.Name) and (block := self._plain(node.value)) is not None:
             turned = self.turned(block, at) if self._holds(block, at) else None
             return None if turned is None else parenthesized(turned)
@@ -197,6 +199,13 @@ class _Blocks:
         pairs = [(part, self.turned(part, at)) for part in _operands(node)]
         plain = [(old, new) for old, new in pairs if new is not None]
         return replace_each(node, plain) if plain and len(plain) == len(pairs) else None
+
+    def _is_number(self, node: cst.BaseExpression) -> bool:
+        """Tell whether names that are assigned again are numbers each time."""
+        names = {name for name in names_within(node) if self._counts[name] > 1}
+        bindings = [single_assignment(s) for s in walk_statements(self.launch.function.body)]
+        values = [b.value for b in bindings if b is not None and b.target in names]
+        return all(isinstance(self.value_of(value), int) for value in values)
 
     def _holds(self, block: cst.BaseExpression, at: cst.Call) -> bool:
         """Tell whether names of a block's definition are what they were, where it is accessed."""
@@ -216,8 +225,6 @@ class _Blocks:
         number = integer_literal(node)
         if number is not None:
             return number
-        if isinstance(node, cst.Float):
-            return 0
         if isinstance(node, cst.Name):
             return self._value_of_name(node.value)
         if isinstance(node, cst.BinaryOperation):

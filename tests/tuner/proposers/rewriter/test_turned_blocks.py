@@ -64,6 +64,11 @@ OTHERS = {
         "p // (HO * WO), p % (HO * WO)": "0, p",
         "pixel // WO, pixel % WO": "0, pixel",
     },
+    "mask of one axis": {"(k < C * 9)[None, :]\n        x": "(k < C * 9)\n        x"},
+    "number that becomes a block": {
+        "    acc = tl.zeros": "    far = 0\n    acc = tl.zeros",
+        "x = tl.load(x_base +": "far = tl.arange(0, BK) * 0\n        x = tl.load(x_base + far +",
+    },
     "moved pointer": {"        x = tl": "        x_base += 0\n        x = tl"},
     "unknown size": {"3, 5, 9, 40, 7": "3, 5, weight.numel(), 40, 7"},
 }
