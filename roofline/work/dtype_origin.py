@@ -316,13 +316,17 @@ class _Held:
         return _integers(int(results.abs().max()), {torch.uint8 if unsigned else torch.int8})
 
     def _repeats_of(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
-        """Return the layout of a copy whose elements repeat along a dimension."""
-        if not _moves(op) or not op.inputs:
+        """Return the layout of a result that repeats along a dimension, as its operands do."""
+        record = op.operator
+        sources = op.inputs[-1:] if record.overwrites else op.inputs
+        is_copy = _moves(op) and len(sources) == 1
+        is_function = record.family is Family.POINTWISE and not record.random
+        is_whole = not op.written or op.result.numel >= self._extents[op.result.storage]
+        if not sources or not is_whole or not (is_copy or is_function):
             return None
-        use = op.inputs[-1] if op.operator.overwrites else op.inputs[0]
-        if len(op.inputs) > 1 and not op.operator.overwrites:
-            return None
-        groups = _aligned(self._groups_of_scale(use), use.shape, op.result.shape)
+        shape = op.result.shape
+        layouts = [_aligned(self._groups_of_scale(use), use.shape, shape) for use in sources]
+        groups = tuple(map(min, *layouts)) if len(layouts) > 1 else layouts[0]
         if all(group == 1 for group in groups):
             return None
         return _layout(op.result, groups)
