@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -230,13 +231,25 @@ class Expressions(Walk):
 
     def arguments(self) -> list[Any]:
         """Return the values between the brackets here."""
+        is_list = self.text() == "{"
         walk = self.within(self.inside())
         values: list[Any] = []
         while walk.at < len(walk.tokens):
-            values.append(walk.assignment())
+            values.append(walk.element() if is_list else walk.assignment())
             if walk.at < len(walk.tokens):
                 walk.expect(",")
         return values
+
+    def element(self) -> Any:
+        """Evaluate an element of a list; the address of a number, as a launch gets it, is that."""
+        cast_end = self._cast() if self.text() == "(" else None
+        begin = self.at if cast_end is None else cast_end + 1
+        texts = [token.text for token in self.tokens[begin : begin + 3]]
+        number = self.scope.get(texts[1]) if texts[:1] == ["&"] and len(texts) > 1 else None
+        if not isinstance(number, int | float) or texts[2:] not in ([], [","]):
+            return self.assignment()
+        self.at = begin + 2
+        return number
 
     def named(self) -> Any:
         """Return a variable, a constant, a call or a launch."""
@@ -535,7 +548,7 @@ class Expressions(Walk):
     def tensor_method(
         self, tensor: torch.Tensor, name: str, template: Sequence[Token], args: list[Any]
     ) -> Any:
-        """Return a method of a tensor: C++'s own, or Python's of the same name."""
+        """Return a method of a tensor: C++'s own, Python's or ATen's of the same name."""
         if name in _POINTERS or name.startswith("packed_accessor"):
             bare = [token for token in template if token.text != "const"]
             kind = self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, "")
@@ -543,6 +556,8 @@ class Expressions(Walk):
         if name in TENSOR_METHODS:
             return self.run_torch(TENSOR_METHODS[name], (tensor, *args), {})
         method = getattr(tensor, name, None)
+        if method is None and hasattr(torch.ops.aten, name):  # as `slice`
+            method = functools.partial(getattr(torch.ops.aten, name), tensor)
         if name == "item" or method is None or any(map(is_unknown, args)):
             return UNKNOWN
         if not callable(method):

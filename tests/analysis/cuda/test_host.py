@@ -167,6 +167,7 @@ def test_branches_that_are_not_taken_launch_nothing():
             (3,), torch.int64,
         ),
         ("x.view({10, -1}).transpose(0, 1).contiguous()", (3000, 10), torch.float32),
+        ("x.slice(0, 100, 900, 2).narrow(1, 0, 5)", (400, 5), torch.float32),
         ("torch::zeros(x.size(1), x.device())", (30,), torch.float32),
         ("torch::empty(std::vector<int64_t>{2, 7})", (2, 7), torch.float32),
         ("torch::empty(std::vector<int64_t>(2, 7))", (7, 7), torch.float32),
@@ -283,6 +284,16 @@ def test_projects_launch_in_many_ways(body, launches):
     call_host(source, "f", [torch.zeros(1000, 30)], call)
     assert [(launch.kernel, launch.grid[0]) for launch in call.launches] == launches
     assert not call.unseen
+
+
+def test_a_launch_by_addresses_gets_the_numbers_there():
+    body = "int n = x.numel(); float scale = 0.5f; void* a[] = {(void*)&x, &n, (void*)&scale,};"
+    launch = "cudaLaunchCooperativeKernel((void*)k, dim3(n / 8), dim3(32), a);"
+    source = Source.of([(f"{KERNELS}void f(torch::Tensor x) {{ {body} {launch} }}", "f.cu", 1)])
+    call = HostCall()
+    call_host(source, "f", [torch.zeros(48)], call)
+    assert call.launches[0].grid[0] == 6
+    assert call.launches[0].arguments[1:] == (48, 0.5)
 
 
 @pytest.mark.parametrize(
