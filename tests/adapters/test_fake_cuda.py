@@ -53,6 +53,20 @@ def test_torch_cuda_reports_the_device(in_child):
     assert (shared, l2) == (227 * 1024, 50 * 1024 * 1024)
 
 
+@pytest.mark.parametrize("sizes", [(7, 33, 32), (64, 512, 511), (2, 512, 4096), (40, 1, 300000)])
+def test_ops_without_a_fake_kernel_have_their_shapes_at_all_sizes(in_child, sizes):
+    def answers():
+        packed, tau = torch.geqrf(cuda(*sizes))
+        least, most = torch._aminmax(cuda(*sizes), 1)
+        return [
+            (t.shape, t.device.type) for t in (packed, tau, least, most)
+        ], packed.mT.is_contiguous()
+
+    batch, m, n = sizes
+    shapes = [sizes, (batch, min(m, n)), (batch, n), (batch, n)]
+    assert in_child(answers) == ([(shape, "cuda") for shape in shapes], True)
+
+
 def test_another_device_reports_its_own_figures(in_child):
     def answers():
         return torch.cuda.get_device_capability(), torch.cuda.is_bf16_supported()

@@ -650,35 +650,67 @@ def _call_on_fakes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return an op without a kernel for fake tensors: the shapes that the CPU gives for zeros.
 
-    `torch._subclasses.fake_tensor.run_fallback_kernel` does so on the GPU.
+    `torch._subclasses.fake_tensor.run_fallback_kernel` does so on the GPU. Shapes of large tensors
+    follow from those that two sets of small sizes give.
     """
     if func._schema.name.startswith("aten::_use_"):  # asks for a library, and there is none here
         return False
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    if func._schema.is_mutable or not inputs or sum(t.numel() for t in inputs) > SMALL:
+    if func._schema.is_mutable or not inputs:
         raise UnsupportedError(f"{func} has no kernel for fake tensors")
+    if sum(t.numel() for t in inputs) <= SMALL:
+        return tree_map(functools.partial(_fake_leaf, inputs[0]), _of_zeros(func, args, kwargs, {}))
+    sizes = sorted({n for t in inputs for n in t.shape if n > 4})
+    trials = [{n: a + b * i for i, n in enumerate(sizes)} for a, b in ((5, 4), (7, 6))]
+    results = [_of_zeros(func, args, kwargs, small) for small in trials]
+
+    def scaled_leaf(*leaves: Any) -> Any:
+        if not isinstance(leaves[0], torch.Tensor):
+            return leaves[0]
+        shape = [_scaled_size(pair, trials) for pair in zip(*(leaf.shape for leaf in leaves))]
+        if None in shape or leaves[0].dim() != leaves[1].dim():
+            raise UnsupportedError(f"{func} has no kernel for fake tensors")
+        order = sorted(range(len(shape)), key=leaves[0].stride().__getitem__, reverse=True)
+        options = {"dtype": leaves[0].dtype, "device": inputs[0].device}
+        return torch.empty_permuted(shape, order, **options)
+
+    return tree_map(scaled_leaf, *results)
+
+
+def _of_zeros(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], small: Mapping[int, int]
+) -> Any:
+    """Run an op on the CPU, on zeros or known contents; `small` maps sizes to others."""
 
     def real_leaf(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
         fact = recall_contents(leaf)
-        zeros = torch.zeros(tuple(leaf.shape), dtype=leaf.dtype, device="cpu")
-        return zeros if fact is None else fact.value
+        shape = tuple(small.get(n, n) for n in leaf.shape)
+        zeros = torch.zeros(shape, dtype=leaf.dtype, device="cpu")
+        return zeros if fact is None or small else fact.value
 
     with computing_really():
         try:
-            result = func(*tree_map(real_leaf, args), **tree_map(real_leaf, kwargs))
-        except (NotImplementedError, RuntimeError) as error:
+            return func(*tree_map(real_leaf, args), **tree_map(real_leaf, kwargs))
+        except (NotImplementedError, RuntimeError, IndexError) as error:
             raise UnsupportedError(f"{func} has no kernel for fake tensors") from error
 
-    def fake_leaf(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor):
-            return leaf
-        if leaf.layout != torch.strided:
-            raise UnsupportedError(f"{func} gives a tensor of layout {leaf.layout}")
-        return inputs[0].new_empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype)
 
-    return tree_map(fake_leaf, result)
+def _fake_leaf(like: torch.Tensor, leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    if leaf.layout != torch.strided:
+        raise UnsupportedError(f"an op gives a tensor of layout {leaf.layout}")
+    return like.new_empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype)
+
+
+def _scaled_size(pair: Sequence[int], trials: Sequence[Mapping[int, int]]) -> int | None:
+    """Return the size that two trials give for small ones; ``None`` if they say of none."""
+    if pair[0] == pair[1]:
+        return pair[0]
+    fitting = [n for n in trials[0] if all(trial[n] == m for trial, m in zip(trials, pair))]
+    return fitting[0] if fitting else None
 
 
 def make_holding(like: torch.Tensor, fact: KnownContents) -> torch.Tensor:
