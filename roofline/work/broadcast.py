@@ -1,31 +1,90 @@
 """Copies of one element: what is computed from them is computed once.
 
 ``x.repeat(4, 1).exp()`` takes as many exponentials as x has elements, however many copies are
-written. Walking forwards, the number of different elements is carried from op to op.
+written. Walking forwards, the number of different elements is carried from op to op, and along
+which dimensions they repeat: a product of factors with equal rows has equal rows.
+
+Notation
+    group    neighbours along one dimension that are the same; infinite if all are
+    layout   (stride, size) in a storage, one for each dimension along which elements change
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from solkit.ops import Family
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
-__all__ = ["without_repeats"]
+__all__ = [
+    "Repeats",
+    "aligned",
+    "extents_of",
+    "groups_of",
+    "layout_of",
+    "moves",
+    "without_repeats",
+]
+
+
+class Repeats:
+    """Layouts of the storages whose elements repeat, at one point of a program."""
+
+    def __init__(self, extents: Mapping[int, int]) -> None:
+        self._extents = extents
+        self._layouts: dict[int, tuple[tuple[int, int], ...]] = {}
+
+    def copied(self, use: TensorUse) -> tuple[float, ...] | None:
+        """Return for each dimension how many neighbours are the same; ``None`` if unknown."""
+        layout = self._layouts.get(use.storage)
+        return None if layout is None else groups_of(use, layout)
+
+    def groups(self, use: TensorUse, least: float = 1.0) -> tuple[float, ...]:
+        """Return for each dimension how many neighbours are the same: `least` where unknown."""
+        return self.copied(use) or tuple(
+            math.inf if n == 1 or step == 0 else least for n, step in zip(use.shape, use.stride)
+        )
+
+    def note(self, op: TracedOp) -> None:
+        """Note along which dimensions the results of the next op repeat, as its operands do."""
+        layout = self._layout_after(op)
+        for use in (*op.outputs, *op.written):
+            self._layouts.pop(use.storage, None)
+        if layout is not None:
+            self._layouts[op.result.storage] = layout
+
+    def _layout_after(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
+        record = op.operator
+        sources = op.inputs[-1:] if record.overwrites else op.inputs
+        is_copy = moves(op) and len(sources) == 1
+        is_function = record.family is Family.POINTWISE and not record.random
+        if not sources or not op.outputs or not (is_copy or is_function):
+            return None
+        if op.written and op.result.numel < self._extents[op.result.storage]:
+            return None  # other elements are as they were
+        shape = op.result.shape
+        operands = [aligned(self.groups(use), use.shape, shape) for use in sources]
+        groups = tuple(map(min, *operands)) if len(operands) > 1 else operands[0]
+        if all(group == 1 or n == 1 for group, n in zip(groups, shape)):
+            return None
+        return layout_of(op.result, groups)
 
 
 def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
     """Return the ops, with the number of different elements of operands and results (`values`)."""
     different: dict[int, int] = {}
+    repeats = Repeats(extents_of(ops))
 
     def count(leaf: Any) -> Any:
-        if not isinstance(leaf, TensorUse) or leaf.storage not in different:
+        if not isinstance(leaf, TensorUse):
             return leaf
-        return replace(leaf, values=different[leaf.storage])
+        return replace(leaf, values=different.get(leaf.storage), groups=repeats.copied(leaf))
 
     merged = []
     for op in ops:
@@ -35,9 +94,26 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
                 different[op.result.storage] = values
         for use in op.written:
             different.pop(use.storage, None)
-        touched = any(use.storage in different for use in (*op.inputs, *op.outputs))
+        touched = any(
+            use.storage in different or repeats.copied(use) for use in (*op.inputs, *op.outputs)
+        )
         merged.append(op.mapped(count) if touched else op)
+        repeats.note(op)
     return merged
+
+
+def extents_of(ops: Iterable[TracedOp]) -> dict[int, int]:
+    """Return the elements of storages, at the least."""
+    extents: dict[int, int] = {}
+    for op in ops:
+        for use in (*op.inputs, *op.outputs, *op.written):
+            extents[use.storage] = max(use.numel, extents.get(use.storage, 0))
+    return extents
+
+
+def moves(op: TracedOp) -> bool:
+    """Tell if results are elements of operands, up to their sign."""
+    return bool(op.operator.moves or op.operator.negates)
 
 
 def _values(op: TracedOp, different: dict[int, int]) -> int:
@@ -78,3 +154,44 @@ def _varying(op: TracedOp) -> int:
 def _varies(use: TensorUse, axis: int) -> bool:
     """Tell whether a tensor's elements differ along an axis, counted from the last."""
     return axis < len(use.shape) and use.shape[~axis] > 1 and use.stride[~axis] != 0
+
+
+def groups_of(use: TensorUse, layout: Iterable[tuple[int, int]]) -> tuple[float, ...]:
+    """Return for each dimension of a use how many neighbours are the same."""
+    entries = tuple(layout)
+
+    def along(n: int, step: int) -> float:
+        if n == 1 or step == 0:
+            return math.inf
+        met = [stride for stride, size in entries if stride * size > step and stride < step * n]
+        return min((max(1.0, stride / step) for stride in met), default=math.inf)
+
+    return tuple(along(n, abs(step)) for n, step in zip(use.shape, use.stride))
+
+
+def aligned(
+    groups: Sequence[float], shape: Sequence[int], target: Sequence[int]
+) -> tuple[float, ...]:
+    """Bring groups to another shape: broadcast, or with other dimensions in front of equal ones."""
+    if len(shape) == len(target):
+        return tuple(
+            math.inf if n == 1 and m != 1 else group for group, n, m in zip(groups, shape, target)
+        )
+    if len(shape) < len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1])):
+        return (math.inf,) * (len(target) - len(shape)) + aligned(
+            groups, shape, target[len(target) - len(shape) :]
+        )
+    same = 0
+    while same < min(len(shape), len(target)) and shape[-1 - same] == target[-1 - same]:
+        same += 1
+    rest = groups[: len(shape) - same]
+    front = 1.0 if any(math.isfinite(group) for group in rest) else math.inf
+    return (front,) * (len(target) - same) + tuple(groups[len(shape) - same :])
+
+
+def layout_of(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (int(step * group), math.ceil(n / group))
+        for n, step, group in zip(use.shape, use.stride, groups)
+        if step and math.isfinite(group) and n > group
+    )

@@ -22,6 +22,14 @@ import numpy as np
 import torch
 
 from solkit.ops import Family
+from solkit.roofline.work.broadcast import (
+    Repeats,
+    aligned,
+    extents_of,
+    groups_of,
+    layout_of,
+    moves,
+)
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
 __all__ = ["product_factors", "with_origins"]
@@ -88,17 +96,8 @@ class _Content:
 
 def with_origins(program: Program) -> Program:
     """Return the program, the factors of its products annotated with `TensorUse.origin`."""
-    held = _Held(_extents(program))
+    held = _Held(extents_of(program.ops))
     return replace(program, ops=tuple(held.annotated(op) for op in program.ops))
-
-
-def _extents(program: Program) -> dict[int, int]:
-    """Return the elements of storages, at the least."""
-    extents: dict[int, int] = {}
-    for op in program.ops:
-        for use in (*op.inputs, *op.outputs, *op.written):
-            extents[use.storage] = max(use.numel, extents.get(use.storage, 0))
-    return extents
 
 
 def product_factors(op: TracedOp) -> list[tuple[TensorUse, tuple[int, ...]]]:
@@ -118,13 +117,12 @@ class _Held:
         self._extents = extents
         self._contents: dict[int, _Content] = {}
         self._whole: dict[int, tuple[float, float]] = {}  # limits of integers, by storage
-        self._repeats: dict[int, tuple[tuple[int, int], ...]] = {}  # layouts of copied scales
+        self._repeats = Repeats(extents)
 
     def annotated(self, op: TracedOp) -> TracedOp:
         """Return the op with the origins of its factors. Notes the content of its results."""
         whole = self._whole_range(op)
         content = self._content_of(op) or _between(whole)
-        repeats = self._repeats_of(op)
         changed = self._with_factors(op)
         for use in (*op.outputs, *op.written):
             mine = content if use.storage == op.result.storage else None
@@ -133,15 +131,13 @@ class _Held:
                 is_whole = use.numel >= self._extents[use.storage]
                 if before is not None or not (op.operator.overwrites and is_whole):
                     mine = _joined([before, mine])  # an unknown part of the target is as it was
-            self._repeats.pop(use.storage, None)
             self._contents.pop(use.storage, None)
             self._whole.pop(use.storage, None)
             if mine is not None and not _is_rounded(use.dtype, mine):
                 self._contents[use.storage] = mine
         if whole is not None and op.outputs and not op.written:
             self._whole[op.result.storage] = whole
-        if repeats is not None and op.outputs:
-            self._repeats[op.result.storage] = repeats
+        self._repeats.note(op)
         return changed
 
     # ------------------------------------------------------------------------------ factors
@@ -160,7 +156,7 @@ class _Held:
         """Tell whether sums over dimensions meet no more than a scale for each group."""
         if not content.layout:
             return True
-        groups = _groups(use, content.layout)
+        groups = groups_of(use, content.layout)
         rank = len(groups)
         over = {max(d, d + rank) if d < 0 else d for d in dims if -rank <= d < rank}
         if rank == 1:
@@ -198,7 +194,7 @@ class _Held:
             return self._scaled(op)
         if record.sums:
             return self._shifted(op)
-        if not (_moves(op) or record.family in (Family.MOVE, Family.LOOKUP)):
+        if not (moves(op) or record.family in (Family.MOVE, Family.LOOKUP)):
             return None
         sources = [use for use in op.inputs if _is_data(op, use)]
         if record.overwrites:
@@ -214,8 +210,8 @@ class _Held:
             if content is None:
                 return None
             if content.layout:
-                groups = _aligned(_groups(use, content.layout), use.shape, op.result.shape)
-                content = replace(content, layout=_layout(op.result, groups))
+                groups = aligned(groups_of(use, content.layout), use.shape, op.result.shape)
+                content = replace(content, layout=layout_of(op.result, groups))
             placed.append(content)
         numbers = [
             value
@@ -262,7 +258,7 @@ class _Held:
             least = max([before[0], *(n for n in lower if n is not None)])
             most = min([before[1], *(n for n in upper if n is not None)])
             return least, most
-        return before if _moves(op) and not record.negates else None
+        return before if moves(op) and not record.negates else None
 
     def _scaled(self, op: TracedOp) -> _Content | None:
         data, *others = op.inputs
@@ -272,17 +268,17 @@ class _Held:
         if content is None or (op.operator.divides and op.arguments.get("rounding_mode")):
             return None
         shape = op.result.shape
-        groups = _aligned(_groups(data, content.layout), data.shape, shape)
+        groups = aligned(groups_of(data, content.layout), data.shape, shape)
         for other in others:
             factor = self._of(other)
             ones = factor is not None and (factor.size == 1 or factor.origin is None)
             if ones and not op.operator.scales:
                 continue  # zeros and ones leave or remove elements
-            mine = _aligned(self._groups_of_scale(other), other.shape, shape)
+            mine = aligned(self._groups_of_scale(other), other.shape, shape)
             groups = tuple(map(min, groups, mine))
         if shape and all(group < _BLOCK for group, n in zip(groups, shape) if n > 1):
             return None if math.prod(shape) > 1 else content
-        return replace(content, size=0, layout=_layout(op.result, groups), is_scaled=True)
+        return replace(content, size=0, layout=layout_of(op.result, groups), is_scaled=True)
 
     def _shifted(self, op: TracedOp) -> _Content | None:
         """Return the content of a sum of small integers, such as codes less their zero point."""
@@ -315,76 +311,10 @@ class _Held:
         unsigned = int(results.min()) >= 0
         return _integers(int(results.abs().max()), {torch.uint8 if unsigned else torch.int8})
 
-    def _repeats_of(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
-        """Return the layout of a result that repeats along a dimension, as its operands do."""
-        record = op.operator
-        sources = op.inputs[-1:] if record.overwrites else op.inputs
-        is_copy = _moves(op) and len(sources) == 1
-        is_function = record.family is Family.POINTWISE and not record.random
-        is_whole = not op.written or op.result.numel >= self._extents[op.result.storage]
-        if not sources or not is_whole or not (is_copy or is_function):
-            return None
-        shape = op.result.shape
-        layouts = [_aligned(self._groups_of_scale(use), use.shape, shape) for use in sources]
-        groups = tuple(map(min, *layouts)) if len(layouts) > 1 else layouts[0]
-        if all(group == 1 for group in groups):
-            return None
-        return _layout(op.result, groups)
-
     def _groups_of_scale(self, use: TensorUse) -> tuple[float, ...]:
         """Return the elements along each dimension that are the same."""
-        repeats = self._repeats.get(use.storage)
-        if repeats is not None:
-            return _groups(use, repeats)
         alike = use.values is not None and use.values * _BLOCK <= use.numel
-        return tuple(
-            math.inf if n == 1 or step == 0 else float(_BLOCK if alike else 1)
-            for n, step in zip(use.shape, use.stride)
-        )
-
-
-# --------------------------------------------------------------------------------- layouts
-
-
-def _groups(use: TensorUse, layout: Iterable[tuple[int, int]]) -> tuple[float, ...]:
-    """Return for each dimension of a use how many elements share a scale."""
-    entries = tuple(layout)
-
-    def along(n: int, step: int) -> float:
-        if n == 1 or step == 0:
-            return math.inf
-        met = [stride for stride, size in entries if stride * size > step and stride < step * n]
-        return min((max(1.0, stride / step) for stride in met), default=math.inf)
-
-    return tuple(along(n, abs(step)) for n, step in zip(use.shape, use.stride))
-
-
-def _aligned(
-    groups: Sequence[float], shape: Sequence[int], target: Sequence[int]
-) -> tuple[float, ...]:
-    """Bring groups to another shape: broadcast, or with other dimensions in front of equal ones."""
-    if len(shape) == len(target):
-        return tuple(
-            math.inf if n == 1 and m != 1 else group for group, n, m in zip(groups, shape, target)
-        )
-    if len(shape) < len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1])):
-        return (math.inf,) * (len(target) - len(shape)) + _aligned(
-            groups, shape, target[len(target) - len(shape) :]
-        )
-    same = 0
-    while same < min(len(shape), len(target)) and shape[-1 - same] == target[-1 - same]:
-        same += 1
-    rest = groups[: len(shape) - same]
-    front = 1.0 if any(math.isfinite(group) for group in rest) else math.inf
-    return (front,) * (len(target) - same) + tuple(groups[len(shape) - same :])
-
-
-def _layout(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], ...]:
-    return tuple(
-        (int(step * group), math.ceil(n / group))
-        for n, step, group in zip(use.shape, use.stride, groups)
-        if step and math.isfinite(group) and n > group
-    )
+        return self._repeats.groups(use, float(_BLOCK if alike else 1))
 
 
 # ------------------------------------------------------------------------------------ dtypes
@@ -521,11 +451,6 @@ def _is_data(op: TracedOp, use: TensorUse) -> bool:
         return False
     is_number = use.dtype.is_floating_point or use.dtype in _LARGEST
     return is_number or use.dtype is torch.bool or not op.result.dtype.is_floating_point
-
-
-def _moves(op: TracedOp) -> bool:
-    """Tell if results are elements of operands, up to their sign."""
-    return bool(op.operator.moves or op.operator.negates)
 
 
 def _scales(op: TracedOp) -> bool:

@@ -44,9 +44,10 @@ def multiply_adds(
     """
     is_symmetric = is_symmetric and out.shape[-2:] == (rhs.shape[-1],) * 2
     lhs, rhs, out = _as_matrices(lhs, rhs, out)
+    left, right = _groups(lhs), _groups(rhs)
     batch = tuple(
-        1 if a == 0 and b == 0 else n
-        for n, a, b in zip(out.shape[:-2], lhs.stride[:-2], rhs.stride[:-2])
+        _different(n, math.inf if lhs_n == 1 else a, math.inf if rhs_n == 1 else b)
+        for n, lhs_n, rhs_n, a, b in zip(out.shape[:-2], lhs.shape, rhs.shape, left, right)
     )
     m, k = lhs.shape[-2:]
     n = rhs.shape[-1]
@@ -63,7 +64,7 @@ def multiply_adds(
         if m * n <= _MAX_MASK:
             patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if not patterns:
-        rows, columns = 1 if lhs.stride[-2] == 0 else m, 1 if rhs.stride[-1] == 0 else n
+        rows, columns = _different(m, left[-2]), _different(n, right[-1])
         return math.prod(batch) * rows * k * columns
     if len(patterns) == 1:
         ((axes, mask),) = patterns.items()
@@ -76,6 +77,17 @@ def multiply_adds(
     return min(
         _two(a, patterns[a], b, patterns[b], batch, sizes) for a, b in combinations(patterns, 2)
     )
+
+
+def _groups(use: TensorUse) -> tuple[float, ...]:
+    """Return the neighbours along each dimension that are the same, at the least."""
+    return use.groups or tuple(math.inf if step == 0 else 1.0 for step in use.stride)
+
+
+def _different(n: int, *groups: float) -> int:
+    """Count the different elements among n that all are the same in groups of such sizes."""
+    sizes = [int(group) for group in groups if math.isfinite(group)]
+    return math.ceil(n / math.gcd(*sizes)) if sizes else 1
 
 
 def is_gram(lhs: TensorUse, rhs: TensorUse) -> bool:

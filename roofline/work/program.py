@@ -112,6 +112,7 @@ class TensorUse:
         sure: whether it is known which elements matter; if not, `shape` only says how many.
         origin: the narrower dtype that held the values before they were converted and scaled.
         values: the number of different elements, at the most; ``None`` if no copies are known.
+        groups: neighbours along each dimension that are the same; ``None`` if no copies are known.
         choices: of integers, the number of different values, at the most; ``None`` if unknown.
     """
 
@@ -124,6 +125,7 @@ class TensorUse:
     mask: Mask | None = field(default=None, compare=False, repr=False)
     sure: bool = True
     values: int | None = field(default=None, compare=False)
+    groups: tuple[float, ...] | None = field(default=None, compare=False)
     choices: int | None = field(default=None, compare=False)
     origin: torch.dtype | None = field(default=None, compare=False)
 

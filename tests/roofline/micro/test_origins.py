@@ -183,6 +183,17 @@ KINDS = {
         "return (a0.float() * a2).t().contiguous() @ a1.float()",
         "fp32*half",
     ),
+    "codes of scales in groups of 16, copied before they are decoded": (
+        "R(64, 64).to(fp8); R(64, 64).to(fp8); I(255, 64, 4, d=u8)",
+        "s = torch.exp2(a2.repeat_interleave(16, 1).float() - 127)\n"
+        "return (a0.float() * s) @ a1.float()",
+        "fp8",
+    ),
+    "scales of which only some are in a group": (
+        "R(64, 64).to(fp8); R(64, 64).to(fp8); R(64, 64); R(64, 1)",
+        "s = a2.clone()\ns[:, :16] = a3\nreturn (a0.float() * s) @ a1.float()",
+        "fp32*half",
+    ),
     "in groups of 16": (
         f"{A}; {B}; R(64, 4)",
         "return (a0.float().view(64, 4, 16) * a2[..., None]).reshape(64, 64) @ a1.float()",

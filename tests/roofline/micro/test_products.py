@@ -76,6 +76,36 @@ PROBLEMS = {
         F * (512 + 256),
         F * 5 * 128,
     ),
+    "bmm of copies for three heads": (
+        "R(5, 16, 32); R(5, 32, 8)",
+        "a, b = (a.repeat_interleave(3, dim=0) for a in (a0, a1))\n"
+        "return torch.bmm(a.mT.contiguous().mT, b)",
+        {"contraction.fp32": 2 * 5 * 16 * 32 * 8},
+        F * 5 * (512 + 256),
+        F * 15 * 128,
+    ),
+    "an einsum of heads that share two groups": (
+        "R(3, 7, 2, 4); R(3, 7, 2, 4)",
+        "a, b = (a.repeat_interleave(5, dim=2) for a in (a0, a1))\n"
+        "return torch.einsum('blhn,bshn->blsh', a, b)",
+        {"contraction.fp32": 2 * 3 * 2 * 7 * 7 * 4},
+        F * 2 * 3 * 7 * 2 * 4,
+        F * 3 * 7 * 7 * 10,
+    ),
+    "bmm of one factor's copies": (
+        "R(5, 16, 32); R(15, 32, 8)",
+        "return torch.bmm(a0.repeat_interleave(3, dim=0), a1)",
+        {"contraction.fp32": 2 * 15 * 16 * 32 * 8},
+        F * (5 * 512 + 15 * 256),
+        F * 15 * 128,
+    ),
+    "mm of rows that are copied in pairs": (
+        "R(16, 32); R(32, 8)",
+        "return a0.repeat_interleave(2, dim=0) @ a1",
+        {"contraction.fp32": 2 * 16 * 32 * 8},
+        F * (512 + 256),
+        F * 256,
+    ),
     "a weight used ten times is read once": (
         "R(16, 16); R(16, 16)",
         "for _ in range(10): a0 = a0 @ a1\nreturn a0",
