@@ -190,6 +190,7 @@ def aligned(
 
 
 def layout_of(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], ...]:
+    """Return the layout of a storage whose elements repeat in groups, as a use of it sees them."""
     return tuple(
         (int(step * group), math.ceil(n / group))
         for n, step, group in zip(use.shape, use.stride, groups)

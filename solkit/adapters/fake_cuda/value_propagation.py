@@ -11,7 +11,7 @@ shape depends on data: from known values, else by a guess.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -667,12 +667,13 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     def scaled_leaf(*leaves: Any) -> Any:
         if not isinstance(leaves[0], torch.Tensor):
             return leaves[0]
-        shape = [_scaled_size(pair, trials) for pair in zip(*(leaf.shape for leaf in leaves))]
-        if None in shape or leaves[0].dim() != leaves[1].dim():
+        pairs = list(zip(*(leaf.shape for leaf in leaves)))
+        sizes = [_scaled_size(pair, trials) for pair in pairs]
+        shape = [size for size in sizes if size is not None]
+        if len(shape) < len(pairs) or leaves[0].dim() != leaves[1].dim():
             raise UnsupportedError(f"{func} has no kernel for fake tensors")
         order = sorted(range(len(shape)), key=leaves[0].stride().__getitem__, reverse=True)
-        options = {"dtype": leaves[0].dtype, "device": inputs[0].device}
-        return torch.empty_permuted(shape, order, **options)
+        return torch.empty_permuted(shape, order, dtype=leaves[0].dtype, device=inputs[0].device)
 
     return tree_map(scaled_leaf, *results)
 
