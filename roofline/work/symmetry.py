@@ -127,4 +127,4 @@ def _is_identity(use: TensorUse) -> bool:
     value = use.value
     if value is None or value.ndim != 2 or value.shape[0] != value.shape[1]:
         return False
-    return bool((value == value[0, 0] * np.eye(len(value), dtype=value.dtype)).all())
+    return bool((value == np.where(np.eye(len(value), dtype=bool), value[0, 0], 0)).all())

@@ -32,7 +32,7 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("geqrf", _F, cost="householder"),
     *plain("linalg_householder_product", _F, cost="householder product", selects=None),
     *plain("ormqr", _F, cost="apply householder", selects=None),
-    *plain("_linalg_eigh", _F, cost="eigh", selects=None),
+    *plain("_linalg_eigh", _F, cost="eigh", needs="cholesky", selects=None),
     *plain("_linalg_svd", _F, cost="svd"),
     *plain("linalg_lstsq", _F, cost="least squares"),
     *plain("linalg_pinv", _F, cost="pseudoinverse"),

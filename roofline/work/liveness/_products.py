@@ -100,7 +100,8 @@ def _cholesky(op: TracedOp, region: Region) -> Needs:
     """Return one triangle of a symmetric matrix."""
     del region
     matrix = op.inputs[0]
-    return {id(matrix): _triangle(matrix, op.arguments.get("upper", False))}
+    upper = op.arguments.get("upper", op.arguments.get("UPLO") in ("U", "u"))
+    return {id(matrix): _triangle(matrix, upper)}
 
 
 def _triangle(matrix: TensorUse, upper: bool) -> TensorUse:

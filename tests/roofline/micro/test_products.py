@@ -76,6 +76,22 @@ PROBLEMS = {
         F * (512 + 256),
         F * 5 * 128,
     ),
+    "eigenvalues of symmetric matrices: one triangle is read": (
+        "R(3, 8, 8)",
+        "return torch.linalg.eigvalsh(a0)",
+        {"contraction.fp32": 3 * 4 * 8**3 / 3},
+        F * 3 * 36,
+        F * 3 * 8,
+        "a gradient is spread over both triangles",
+    ),
+    "eigenvectors by the upper triangle": (
+        "R(3, 8, 8)",
+        "return torch.linalg.eigh(a0, 'U')[1]",
+        {"contraction.fp32": 3 * 4 * 8**3 / 3},
+        F * 3 * 36,
+        F * 3 * 64,
+        "a gradient is spread over both triangles",
+    ),
     "bmm of copies for three heads": (
         "R(5, 16, 32); R(5, 32, 8)",
         "a, b = (a.repeat_interleave(3, dim=0) for a in (a0, a1))\n"
