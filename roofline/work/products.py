@@ -44,10 +44,12 @@ def multiply_adds(
     """
     is_symmetric = is_symmetric and out.shape[-2:] == (rhs.shape[-1],) * 2
     lhs, rhs, out = _as_matrices(lhs, rhs, out)
-    left, right = _groups(lhs), _groups(rhs)
+    lhs_groups, rhs_groups = _groups(lhs), _groups(rhs)
     batch = tuple(
         _different(n, math.inf if lhs_n == 1 else a, math.inf if rhs_n == 1 else b)
-        for n, lhs_n, rhs_n, a, b in zip(out.shape[:-2], lhs.shape, rhs.shape, left, right)
+        for n, lhs_n, rhs_n, a, b in zip(
+            *(x[:-2] for x in (out.shape, lhs.shape, rhs.shape, lhs_groups, rhs_groups))
+        )
     )
     m, k = lhs.shape[-2:]
     n = rhs.shape[-1]
@@ -64,7 +66,7 @@ def multiply_adds(
         if m * n <= _MAX_MASK:
             patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if not patterns:
-        rows, columns = _different(m, left[-2]), _different(n, right[-1])
+        rows, columns = _different(m, lhs_groups[-2]), _different(n, rhs_groups[-1])
         return math.prod(batch) * rows * k * columns
     if len(patterns) == 1:
         ((axes, mask),) = patterns.items()
@@ -114,7 +116,8 @@ def _with_axis(use: TensorUse, axis: int) -> TensorUse:
     shape.insert(axis, 1)
     stride.insert(axis, 1)
     mask = None if use.mask is None else np.expand_dims(use.mask, axis)
-    return replace(use, shape=tuple(shape), stride=tuple(stride), mask=mask)
+    groups = use.groups and (*use.groups[:axis], math.inf, *use.groups[axis:])
+    return replace(use, shape=tuple(shape), stride=tuple(stride), mask=mask, groups=groups)
 
 
 def _two(a: str, x: Mask, b: str, y: Mask, batch: Sequence[int], sizes: dict[str, int]) -> int:

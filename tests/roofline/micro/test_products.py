@@ -115,6 +115,13 @@ PROBLEMS = {
         F * (5 * 512 + 15 * 256),
         F * 15 * 128,
     ),
+    "mv of rows that are copied in pairs": (
+        "R(16, 32); R(32)",
+        "return torch.mv(a0.repeat_interleave(2, dim=0), a1)",
+        {"contraction.fp32": 2 * 16 * 32},
+        F * (512 + 32),
+        F * 32,
+    ),
     "mm of rows that are copied in pairs": (
         "R(16, 32); R(32, 8)",
         "return a0.repeat_interleave(2, dim=0) @ a1",
