@@ -308,11 +308,11 @@ class _Fills:
                     covered |= {id(node) for node in nodes_within(call)}
                 elif any(_is_fixed_name(arg.value, moving) for arg in call.args[1:]):
                     return False
-        if any(self._adds_data(node) for node in nodes_within(*body)):
-            return False  # a mask that is added may take a row's scores away
             for node in nodes_within(statement):  # a number that is asked for is no fill
                 if isinstance(node, cst.ComparisonTarget) and isinstance(node.operator, cst.Equal):
                     covered |= {id(part) for part in nodes_within(node)}
+        if any(self._adds_data(node) for node in nodes_within(*body)):
+            return False  # a mask that is added may take a row's scores away
         return not any(_is_large(node) and id(node) not in covered for node in nodes_within(*body))
 
     def _adds_data(self, node: cst.CSTNode) -> bool:

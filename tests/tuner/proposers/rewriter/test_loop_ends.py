@@ -123,6 +123,13 @@ def test_a_loop_begins_with_the_first_window_of_its_rows(is_right):
     assert is_right(variant, WINDOW, S=70)
 
 
+def test_a_maximum_that_is_the_fill_may_have_a_guard():
+    guard = "own = tl.max(scores, axis=-1)\n        own = tl.where(own == -1e9, 0.0, own)\n"
+    source = WINDOW.replace("        new = ", f"        {guard}        new = ")
+    source = source.replace("tl.maximum(top, tl.max(scores, axis=-1))", "tl.maximum(top, own)")
+    assert begins(source) == [BEGIN]
+
+
 def test_a_window_may_be_written_otherwise():
     mask = "tl.where(cols[None, :] > rows[:, None] - 20, "
     assert begins(WINDOW.replace("tl.where(rows[:, None] - cols[None, :] < 20, ", mask)) == [BEGIN]
