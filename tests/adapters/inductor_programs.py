@@ -119,7 +119,7 @@ def _difference_of_values(
     return " ".join(
         f"output {place} differs"
         for place, (want, got) in enumerate(pairs)
-        if not torch.allclose(want.double(), got.double().view(want.shape), rtol=1e-4, atol=1e-5)
+        if not torch.allclose(want.double(), got.double(), rtol=1e-4, atol=1e-5)
     )
 
 

@@ -246,8 +246,10 @@ class _File:
             result = next(rest)
             value, code = values[result.place], self._result_text(result)
             if tuple(value.shape) != layout.shape:
-                value = _reshaped(value, layout)
-                code = f"{code}.reshape({layout.shape})"
+                raise InputError(
+                    f"the kernel returns a tensor of shape {layout.shape}, the reference one of "
+                    f"{tuple(value.shape)}"
+                )
             if value.dtype != layout.dtype:
                 code = f"{code}.to({layout.dtype})"
             if not _are_strides_alike(value, layout):
@@ -318,21 +320,6 @@ class _Text:
     """An expression that a program returns."""
 
     code: str
-
-
-def _reshaped(value: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Return a result with other axes of one element, as the entry point returns it.
-
-    Raises:
-        InputError: it has other sizes.
-    """
-    sizes = [[size for size in shape if size != 1] for shape in (value.shape, layout.shape)]
-    if sizes[0] != sizes[1]:
-        raise InputError(
-            f"the kernel returns a tensor of shape {layout.shape}, the reference one of "
-            f"{tuple(value.shape)}"
-        )
-    return value.reshape(layout.shape)
 
 
 def _are_strides_alike(value: torch.Tensor, layout: Layout) -> bool:
