@@ -75,7 +75,7 @@ def test_a_search_that_was_cut_short_goes_on_from_its_log(tmp_path, monkeypatch)
         raise bench.SolkitError("cut short")
 
     monkeypatch.setattr(bench, "evolve", evolve)
-    values = {"gpu_seconds": 20.0, "stop_at": 0.95}
+    values = {"gpu_seconds": 20.0, "stop_at": 0.95, "no_compiled": False}
     options = argparse.Namespace(
         kernels=["k.py"], seeds=1, order=["surrogate"], out=tmp_path, **values
     )
