@@ -6,7 +6,8 @@ which dimensions they repeat: a product of factors with equal rows has equal row
 
 Notation
     group    neighbours along one dimension that are the same; infinite if all are
-    layout   (stride, size) in a storage, one for each dimension along which elements change
+    layout   (stride, period) in bytes of a storage, for each dimension along which elements change:
+             they change every `stride` bytes, and begin again after `period`
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
 __all__ = [
+    "Layout",
     "Repeats",
     "aligned",
     "extents_of",
@@ -32,13 +34,15 @@ __all__ = [
     "without_repeats",
 ]
 
+Layout = tuple[tuple[float, float], ...]
+
 
 class Repeats:
     """Layouts of the storages whose elements repeat, at one point of a program."""
 
     def __init__(self, extents: Mapping[int, int]) -> None:
         self._extents = extents
-        self._layouts: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._layouts: dict[int, Layout] = {}
 
     def copied(self, use: TensorUse) -> tuple[float, ...] | None:
         """Return for each dimension how many neighbours are the same; ``None`` if unknown."""
@@ -59,12 +63,13 @@ class Repeats:
         if layout is not None:
             self._layouts[op.result.storage] = layout
 
-    def _layout_after(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
+    def _layout_after(self, op: TracedOp) -> Layout | None:
         record = op.operator
         sources = op.inputs[-1:] if record.overwrites else op.inputs
         is_copy = moves(op) and len(sources) == 1
-        is_function = record.family is Family.POINTWISE and not record.random
-        if not sources or not op.outputs or not (is_copy or is_function):
+        is_pointwise = record.family is Family.POINTWISE or torch.Tag.pointwise in op.tags
+        is_function = is_pointwise and not record.random
+        if not sources or not (is_copy or is_function):
             return None
         if op.written and op.result.numel < self._extents[op.result.storage]:
             return None  # other elements are as they were
@@ -103,11 +108,12 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
 
 
 def extents_of(ops: Iterable[TracedOp]) -> dict[int, int]:
-    """Return the elements of storages, at the least."""
+    """Return the elements of storages up to the last one that is used."""
     extents: dict[int, int] = {}
     for op in ops:
         for use in (*op.inputs, *op.outputs, *op.written):
-            extents[use.storage] = max(use.numel, extents.get(use.storage, 0))
+            reach = sum(step * max(n - 1, 0) for n, step in zip(use.shape, use.stride))
+            extents[use.storage] = max(use.offset + reach + 1, extents.get(use.storage, 0))
     return extents
 
 
@@ -156,17 +162,17 @@ def _varies(use: TensorUse, axis: int) -> bool:
     return axis < len(use.shape) and use.shape[~axis] > 1 and use.stride[~axis] != 0
 
 
-def groups_of(use: TensorUse, layout: Iterable[tuple[int, int]]) -> tuple[float, ...]:
+def groups_of(use: TensorUse, layout: Layout) -> tuple[float, ...]:
     """Return for each dimension of a use how many neighbours are the same."""
-    entries = tuple(layout)
 
     def along(n: int, step: int) -> float:
         if n == 1 or step == 0:
             return math.inf
-        met = [stride for stride, size in entries if stride * size > step and stride < step * n]
+        met = [stride for stride, period in layout if step % period and stride < step * n]
         return min((max(1.0, stride / step) for stride in met), default=math.inf)
 
-    return tuple(along(n, abs(step)) for n, step in zip(use.shape, use.stride))
+    item = use.dtype.itemsize
+    return tuple(along(n, abs(step) * item) for n, step in zip(use.shape, use.stride))
 
 
 def aligned(
@@ -189,10 +195,12 @@ def aligned(
     return (front,) * (len(target) - same) + tuple(groups[len(shape) - same :])
 
 
-def layout_of(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], ...]:
+def layout_of(use: TensorUse, groups: Sequence[float]) -> Layout:
     """Return the layout of a storage whose elements repeat in groups, as a use of it sees them."""
+    item = use.dtype.itemsize
+    steps = sorted(step * item for n, step in zip(use.shape, use.stride) if n > 1 and step)
     return tuple(
-        (int(step * group), math.ceil(n / group))
+        (step * item * group, next((more for more in steps if more > step * item), math.inf))
         for n, step, group in zip(use.shape, use.stride, groups)
         if step and math.isfinite(group) and n > group
     )

@@ -9,7 +9,7 @@ is as wide as its own dtype.
 
 Notation
     group    elements along one dimension that share a scale; infinite if all do
-    layout   (stride, size) in a storage, one for each dimension along which scales change
+    layout   along which dimensions of a storage scales change, as `Layout` has it
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import torch
 
 from solkit.ops import Family
 from solkit.roofline.work.broadcast import (
+    Layout,
     Repeats,
     aligned,
     extents_of,
@@ -90,7 +91,7 @@ class _Content:
 
     origin: torch.dtype | None
     size: int = 0
-    layout: tuple[tuple[int, int], ...] = ()
+    layout: Layout = ()
     is_scaled: bool = False
 
 

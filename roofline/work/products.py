@@ -60,14 +60,13 @@ def multiply_adds(
         if mask is not None
     }
     is_symmetric = is_symmetric or is_gram(lhs, rhs)
-    if is_symmetric:
-        if not patterns:
-            return math.prod(batch) * m * (m + 1) // 2 * k
-        if m * n <= _MAX_MASK:
-            patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if not patterns:
         rows, columns = _different(m, lhs_groups[-2]), _different(n, rhs_groups[-1])
-        return math.prod(batch) * rows * k * columns
+        lines = min(rows, columns)
+        products = lines * (lines + 1) // 2 if is_symmetric else rows * columns
+        return math.prod(batch) * products * k
+    if is_symmetric and m * n <= _MAX_MASK:
+        patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if len(patterns) == 1:
         ((axes, mask),) = patterns.items()
         third = next(size for axis, size in sizes.items() if axis not in axes)
@@ -86,10 +85,11 @@ def _groups(use: TensorUse) -> tuple[float, ...]:
     return use.groups or tuple(math.inf if step == 0 else 1.0 for step in use.stride)
 
 
-def _different(n: int, *groups: float) -> int:
-    """Count the different elements among n that all are the same in groups of such sizes."""
-    sizes = [int(group) for group in groups if math.isfinite(group)]
-    return math.ceil(n / math.gcd(*sizes)) if sizes else 1
+def _different(n: int, first: float, second: float = math.inf) -> int:
+    """Count the different pairs among n whose halves are the same in groups of such sizes."""
+    sizes = [int(group) for group in (first, second) if math.isfinite(group)]
+    counts = [math.ceil(n / size) for size in sizes]
+    return sum(counts) - math.ceil(n / math.lcm(*sizes)) if len(sizes) > 1 else (*counts, 1)[0]
 
 
 def is_gram(lhs: TensorUse, rhs: TensorUse) -> bool:

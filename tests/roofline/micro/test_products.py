@@ -129,6 +129,51 @@ PROBLEMS = {
         F * (512 + 256),
         F * 256,
     ),
+    "bmm of heads that are copied in pairs and in threes: four products": (
+        "R(2, 16, 32); R(3, 32, 8)",
+        "return torch.bmm(a0.repeat_interleave(3, dim=0), a1.repeat_interleave(2, dim=0))",
+        {"contraction.fp32": 2 * 4 * 16 * 32 * 8},
+        F * (2 * 512 + 3 * 256),
+        F * 6 * 128,
+    ),
+    "copied rows by their own transpose": (
+        "R(16, 32)",
+        "a = a0.repeat_interleave(3, dim=0)\nreturn a @ a.T",
+        {"contraction.fp32": 16 * 17 * 32},
+        F * 512,
+        F * 48 * 48,
+    ),
+    "copied rows that are chosen from, and written in place": (
+        "R(16, 32); R(32, 8)",
+        "a = a0.repeat_interleave(3, dim=0)\na = torch.where(a > a0[0], a, 0.5 * a)\n"
+        "return a.mul_(2) @ a1",
+        {"contraction.fp32": 2 * 16 * 32 * 8, "fp32": (3 * 512, 7 * 512)},  # once, or for each copy
+        F * (512 + 256),
+        F * 48 * 8,
+    ),
+    "copied columns of which one is written": (
+        "R(6, 4, 1); R(6, 1, 1)",
+        "b = a1.repeat_interleave(4, dim=0).repeat_interleave(3, dim=2)\n"
+        "b[:, :, :1] *= 1.5\nreturn torch.bmm(a0[:4], b[:4])",
+        {"contraction.fp32": 2 * 4 * 4 * 3, "fp32": 4},
+        F * (16 + 1),
+        F * 48,
+    ),
+    "rows of another length than those that were copied": (
+        "R(2, 6); R(8, 4)",
+        "return a0.repeat_interleave(32, dim=0).view(48, 8) @ a1",
+        {"contraction.fp32": 2 * 48 * 8 * 4},
+        F * (12 + 32),
+        F * 48 * 4,
+    ),
+    "copied rows read as another dtype": (
+        "R(8, 16); R(32, 8, d=bf16)",
+        "return a0.repeat_interleave(4, dim=0).view(bf16) @ a1",
+        {"contraction.bf16": 2 * 8 * 32 * 8},
+        F * 128 + H * 256,
+        H * 32 * 8,
+        "perturbs elements, not bytes of other widths",
+    ),
     "a weight used ten times is read once": (
         "R(16, 16); R(16, 16)",
         "for _ in range(10): a0 = a0 @ a1\nreturn a0",
