@@ -162,7 +162,8 @@ class Examination:
                 alike = [timed_on.trial]
             needed = self.checks.measure_needs(alike or self._typical_trials(timed))
         notes = (*notes, *self.checks.notes)
-        return Judgement(verdict, notes, protocol, measurement, samples, needed)
+        elsewhere = self.checks.is_right_elsewhere
+        return Judgement(verdict, notes, protocol, measurement, samples, needed, elsewhere)
 
     def _typical_trials(self, timed: _Timed) -> list[Trial]:
         """Return the inputs of calls whose times are at the median, or the next below it.

@@ -75,6 +75,7 @@ class Judgement:
     measurement: Measurement | None  # the time; ``None`` without one
     samples: Samples = Samples()
     needed: Needed | None = None  # what the timed inputs make compulsory, if it was measured
+    is_right_elsewhere: bool = False  # whether it was checked at held-out shapes, in time
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,7 @@ class Session:
         outcome = decode(Judgement, answer)
         if outcome.verdict is Verdict.TIMED_OUT:
             return replace(outcome, errors=(*outcome.errors, *wait.last_printed(0)))
-        if outcome.verdict.is_right:
+        if outcome.verdict.is_right and outcome.is_right_elsewhere:
             self._right.add(candidate)
         return _with_company(outcome, wait.company)
 

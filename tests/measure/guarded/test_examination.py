@@ -432,6 +432,8 @@ def test_held_out_shapes_are_tried(run):
     assert outcome.errors[0].endswith("(held-out N=19)")
     other = "def kernel(x): return x * (2 if len(x) != 19 else 3)"
     assert run(other, head=head, is_right_elsewhere=True).verdict is Verdict.CORRECT
+    hasty = run(other, head=head, checks_limit_s=0.0)
+    assert (hasty.verdict, hasty.is_right_elsewhere) == (Verdict.CORRECT, False)
 
 
 @pytest.mark.slow

@@ -611,17 +611,19 @@ def test_two_prepared_processes_serve_a_comparison(write):
 
 
 def test_a_search_checks_a_candidate_at_held_out_shapes_until_it_is_right(monkeypatch):
-    requests, verdicts = [], iter([Verdict.WRONG, *[Verdict.CORRECT] * 5])
+    right, hasty = (Verdict.CORRECT, True), (Verdict.CORRECT, False)
+    requests, outcomes = [], iter([(Verdict.WRONG, True), hasty, *[right] * 5])
 
     def answer(self, sent, _paths):
         requests.extend(sent)
-        judgement = Judgement(next(verdicts), (), None, None)
+        verdict, is_right_elsewhere = next(outcomes)
+        judgement = Judgement(verdict, (), None, None, is_right_elsewhere=is_right_elsewhere)
         return encode(judgement), Wait(self._processes, None, (), 1.0, 1)
 
     monkeypatch.setattr(Session, "_ask_referee", answer)
     session = Session(MeasureSettings(searching=True), device="cpu")
-    for size, params in ((16, {"B": 1}), (16, {"B": 1}), (32, {"B": 1}), (32, {"B": 2})):
-        session.measure("k.py", {"N": size}, params)
+    for size, blocks in ((16, 1), (16, 1), (16, 1), (32, 1), (32, 2)):
+        session.measure("k.py", {"N": size}, {"B": blocks})
     session.measure("k.py", {"N": 16}, {"B": 1}, settings=MeasureSettings())  # what is reported
     answers = [request.is_right_elsewhere for request in requests]
-    assert answers == [False, False, True, False, False]
+    assert answers == [False, False, False, True, False, False]
