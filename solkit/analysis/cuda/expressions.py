@@ -28,6 +28,7 @@ from solkit.analysis.cuda.values import (
     TENSOR_METHODS,
     UNKNOWN,
     VECTORS,
+    Address,
     Dim3,
     Kernel,
     Lambda,
@@ -241,15 +242,16 @@ class Expressions(Walk):
         return values
 
     def element(self) -> Any:
-        """Evaluate an element of a list; the address of a number, as a launch gets it, is that."""
+        """Evaluate an element of a list, which may be the address of a number for a launch."""
         cast_end = self._cast() if self.text() == "(" else None
         begin = self.at if cast_end is None else cast_end + 1
         texts = [token.text for token in self.tokens[begin : begin + 3]]
         number = self.scope.get(texts[1]) if texts[:1] == ["&"] and len(texts) > 1 else None
-        if not isinstance(number, int | float) or texts[2:] not in ([], [","]):
+        is_number = isinstance(number, int | float) or number is UNKNOWN
+        if not is_number or texts[2:] not in ([], [","]):
             return self.assignment()
         self.at = begin + 2
-        return number
+        return Address(self.scope, texts[1])
 
     def named(self) -> Any:
         """Return a variable, a constant, a call or a launch."""
@@ -626,7 +628,8 @@ class Expressions(Walk):
             sizes = [grid, block, rest[1] if len(rest) > 1 else 0]
         if not isinstance(kernel, Kernel):
             raise self.error(f"the kernel that {name} launches is not known")
-        self.launched(kernel, (sizes[0], sizes[1], sizes[2]), arguments, at)
+        values = [item.value if isinstance(item, Address) else item for item in arguments]
+        self.launched(kernel, (sizes[0], sizes[1], sizes[2]), values, at)
         return SUCCESS
 
     def _written(self, name: str, args: Sequence[Any]) -> None:

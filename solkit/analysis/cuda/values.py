@@ -29,6 +29,7 @@ __all__ = [
     "TENSOR_METHODS",
     "UNKNOWN",
     "VECTORS",
+    "Address",
     "Dim3",
     "Kernel",
     "Lambda",
@@ -69,7 +70,25 @@ UNKNOWN = _Unknown()
 def is_unknown(value: Any) -> bool:
     """Tell whether a value, or one inside it, is unknown."""
     several = isinstance(value, list | tuple)
-    return any(map(is_unknown, value)) if several else value is UNKNOWN
+    return any(map(is_unknown, value)) if several else isinstance(value, _Unknown)
+
+
+@dataclass(frozen=True)
+class Address(_Unknown):
+    """``&n`` of a number, as arrays of a launch's arguments hold it.
+
+    Attributes:
+        scope: variables by name, which statements change.
+        name: of the number.
+    """
+
+    scope: Mapping[str, Any] = field(repr=False)
+    name: str
+
+    @property
+    def value(self) -> Any:
+        """The number there now."""
+        return self.scope.get(self.name, UNKNOWN)
 
 
 @dataclass(frozen=True)

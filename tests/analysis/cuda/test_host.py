@@ -296,6 +296,15 @@ def test_a_launch_by_addresses_gets_the_numbers_there():
     assert call.launches[0].arguments[1:] == (48, 0.5)
 
 
+def test_a_launch_gets_the_numbers_that_are_there_when_it_begins():
+    body = "int n; float s = 1; void* a[] = {&n, &s}; s = 0.5f; for (n = x.numel(); n > 12; n /= 2)"
+    launch = "{ cudaLaunchKernel((void*)k, dim3(1), dim3(32), a); }"
+    source = Source.of([(f"{KERNELS}void f(torch::Tensor x) {{ {body} {launch} }}", "f.cu", 1)])
+    call = HostCall()
+    call_host(source, "f", [torch.zeros(48)], call)
+    assert [launch.arguments for launch in call.launches] == [(48, 0.5), (24, 0.5)]
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
