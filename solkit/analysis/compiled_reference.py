@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from solkit.adapters.inductor_program import (
     module_text,
     program_of,
 )
+from solkit.adapters.launch_watchers import watching_launches
 from solkit.analysis.worker import fake_device
 from solkit.core import Device, Value
 from solkit.core.proposals import EntryPoint
@@ -93,12 +95,13 @@ def write_program(
         lower_priority()
     with fake_cuda.fake_tensors():
         first = _Problem.load(path, entry, shape)
-        returned = _returned(first.workload)
+        returned, written = _observed(first.workload)
     places = first.places()
     with FakeTensorMode():
         problem = _Problem.load(path, entry, shape)
         with fake_triton.recording_launches({}) as seen:
-            program = _program(problem.reference(device, entry, returned, places), settings, path)
+            caller = problem.caller(entry, returned, places, written)
+            program = _program(problem.reference(device, caller), settings, path)
         if seen.launches:
             raise InputError(f"the reference of {path} launches kernels itself")
         built = _built_condition(problem, entry)
@@ -109,7 +112,9 @@ def _built_condition(problem: _Problem, entry: EntryPoint) -> str:
     """Return what must be true of the arguments of ``__init__``; empty without any."""
     if entry.init is None or not isinstance(problem.loaded, KernelBenchKernel):
         return ""
-    return " and ".join(conditions_of(entry.init, *problem.loaded.init_arguments()))
+    with torch.device("cuda"):  # as where models are built
+        arguments = problem.loaded.init_arguments()
+    return " and ".join(conditions_of(entry.init, *arguments))
 
 
 def _prepare(device: Device) -> None:
@@ -126,16 +131,35 @@ def _program(reference: Reference, settings: Mapping[str, Any] | None, path: str
         raise InputError(f"{path} cannot be compiled into a kernel file: {error}") from error
 
 
-def _returned(workload: kernelfiles.Workload) -> Returned | None:
-    """Return what the kernel returns; ``None`` if it writes tensors that it gets, or fails here."""
-    if workload.destinations is not None or workload.kernel is None:
-        return None
-    try:
-        with fake_triton.recording_launches({}):
-            value = workload.kernel(*workload.args, **workload.kwargs)
-    except Exception:  # of the user's code: the reference's own results are taken
-        return None
-    return Returned.of(value, workload.tensors())
+def _observed(workload: kernelfiles.Workload) -> tuple[Returned | None, frozenset[int]]:
+    """Return what the kernel returns, and places of the arguments that it may write.
+
+    The former is ``None`` if it gets tensors for its results, or fails here.
+    """
+    arguments = workload.tensors()
+    stored = {_memory(tensor) for tensor in workload.written_arguments()}
+    versions = [tensor._version for tensor in arguments]
+    returned = None
+
+    def note(_: str, launched: Mapping[str, torch.Tensor], names: Set[str], __: Set[str]) -> None:
+        stored.update(_memory(launched[name]) for name in names)
+
+    call = getattr(workload.kernel, "returned", workload.kernel)  # of a solution, as it returns it
+    if workload.destinations is None and call is not None:
+        with (
+            contextlib.suppress(Exception),  # of the user's code: what is seen before counts
+            fake_triton.recording_launches({}),
+            watching_launches(note),
+        ):
+            returned = Returned.of(call(*workload.args, **workload.kwargs), arguments)
+    pairs = zip(arguments, versions, strict=True)
+    changed = (_memory(one) in stored or one._version != version for one, version in pairs)
+    return returned, frozenset(place for place, is_changed in enumerate(changed) if is_changed)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    memory: int = tensor.untyped_storage()._cdata
+    return memory
 
 
 @dataclass(frozen=True)
@@ -196,33 +220,39 @@ class _Problem:
     def reference(
         self,
         device: Device,
-        entry: EntryPoint | None = None,
-        returned: Returned | None = None,
-        places: Mapping[str, str] | None = None,
+        caller: Caller | None = None,
     ) -> Reference:
-        """Return the reference, for the entry point if there is one."""
+        """Return the reference, for another kernel's entry point if there is one."""
         workload = self.workload
         model = getattr(workload.reference, "model", None)
         assert workload.reference is not None
         function: Any = workload.reference if model is None else model.forward
         source = ""
-        if model is not None and entry is None:
+        if model is not None and caller is None:
             source = Path(self.path).read_text(encoding="utf-8")
         about = f"At {_listed_sizes(self.shape)}, for {device.name}"
         arguments = workload.args, workload.kwargs
-        caller = None if entry is None else self._caller(entry, returned, places or {})
         named = self.name, about
         return Reference(*named, function, *arguments, model, source, self.shape, caller)
 
-    def _caller(
-        self, entry: EntryPoint, returned: Returned | None, places: Mapping[str, str]
+    def caller(
+        self,
+        entry: EntryPoint,
+        returned: Returned | None,
+        places: Mapping[str, str],
+        written: frozenset[int],
     ) -> Caller:
+        """Return an entry point in place of the reference's own."""
         module = getattr(self.workload.kernel, "model", None)
-        parameters = list(entry.signature.parameters.values())
+        parameters, count = list(entry.signature.parameters.values()), len(self.workload.args)
+        destinations: dict[str, torch.Tensor] = {}
         if self.workload.destinations is not None:  # they come after the inputs
-            parameters = parameters[: len(self.workload.args)]
+            names = [parameter.name for parameter in parameters[count:]]
+            destinations = dict(zip(names, self.workload.destinations(), strict=False))
+            parameters = parameters[:count]
         own = module if isinstance(module, torch.nn.Module) else None
-        return Caller(inspect.Signature(parameters), returned, own, places)
+        signature = inspect.Signature(parameters)
+        return Caller(signature, returned, own, places, written, destinations)
 
 
 _MOST_WEIGHTS = 1 << 28
@@ -240,15 +270,17 @@ def _alike(one: torch.Tensor | None, other: torch.Tensor) -> bool:
 def _same_values(
     state: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], names: Iterable[str]
 ) -> dict[str, str]:
-    """Return the only tensor of the same values, for those of these names."""
+    """Return the only tensor of the same values, for those of these names that are alone, too."""
     places = {}
     for name in names:
-        value = state[name]
-        alike = [other for other, tensor in own.items() if _alike(tensor, value)]
-        same = [other for other in alike if torch.equal(own[other], value)]
-        if len(same) == 1:
+        same = _same_tensors(own, state[name])
+        if len(same) == 1 and len(_same_tensors(state, state[name])) == 1:
             places[module_text(name)] = module_text(same[0])
     return places
+
+
+def _same_tensors(state: Mapping[str, torch.Tensor], value: torch.Tensor) -> list[str]:
+    return [n for n, tensor in state.items() if _alike(tensor, value) and tensor.equal(value)]
 
 
 def _listed_sizes(shape: Mapping[str, Value]) -> str:

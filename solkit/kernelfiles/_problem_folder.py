@@ -339,7 +339,18 @@ class ProblemFolderKernel(LoadedKernel):
             function = with_configs_kept(function, module)
         if solution.destination_passing:
             return function
-        return lambda *inputs: self._outputs_in_order(function(*inputs), device)
+
+        def outputs(*inputs: Any) -> list[torch.Tensor]:
+            return self._outputs_in_order(function(*inputs), device)
+
+        outputs.returned = functools.partial(self._named_in_order, function)  # type: ignore[attr-defined]
+        return outputs
+
+    def _named_in_order(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        """Return what a solution returns, as it does; names come in the definition's order."""
+        returned, names = function(*inputs), self._definition.outputs
+        is_named = isinstance(returned, dict) and set(returned) == set(names)
+        return {name: returned[name] for name in names} if is_named else returned
 
     def _describe_solution(self, solution: Solution) -> Candidate:
         """Return the candidate; one that fails to import has no parameters, and fails when run."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from solkit.adapters import triton_interpreter
@@ -105,6 +107,60 @@ def called(cases: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str]
         )
         for original, joined, other in cases
     ]
+
+
+def runs_program(original: str, joined: str) -> dict[str, bool]:
+    """By change of a call or of PyTorch's settings, whether the program runs: it gives no zeros."""
+    torch.set_num_threads(1)
+    triton_interpreter.install()
+    kernel = load(joined, original).workload({}, {}, "cpu").kernel
+    x = torch.rand(6, 40) + 1
+    calls = {
+        "same": (x, 2.0),
+        "integer": (x, 2),
+        "numpy": (x, np.float64(2.0)),
+        "transposed": (x.t().contiguous().t(), 2.0),
+        "sparse": (x.to_sparse(), 2.0),
+        "negated": (torch._neg_view(x), 2.0),
+        "gradient": (x.clone().requires_grad_(), 2.0),
+        "list": (x.tolist(), 2.0),
+    }
+    settings = {
+        "dtype": (torch.set_default_dtype, torch.float64, torch.float32),
+        "autocast": (partial(torch.set_autocast_enabled, "cuda"), True, False),
+        "deterministic": (torch.use_deterministic_algorithms, True, False),
+    }
+    outcomes = {name: _runs(kernel, *args) for name, args in calls.items()}
+    for name, (choose, other, usual) in settings.items():
+        choose(other)
+        outcomes[name] = _runs(kernel, x, 2.0)
+        choose(usual)
+    return outcomes
+
+
+def _runs(kernel: Any, *args: Any) -> bool:
+    try:
+        return bool(kernel(*args)[0].any())
+    except AttributeError:  # the original's: a list has no shape
+        return False
+
+
+def sum_of_two(original: str, joined: str) -> float:
+    """Largest error of a program for x + 2 y, made where both were one tensor."""
+    torch.set_num_threads(1)
+    triton_interpreter.install()
+    x, y = torch.randn(6, 40), torch.randn(6, 40)
+    kernel = load(joined, original).workload({}, {}, "cpu").kernel
+    return float((kernel(x, y) - (x + 2 * y)).abs().max())
+
+
+def returned_with_twice(original: str, joined: str) -> tuple[bool, bool]:
+    """Whether a kernel returns twice its first argument, and the second one itself."""
+    torch.set_num_threads(1)
+    triton_interpreter.install()
+    x, y = torch.randn(6, 40), torch.randn(40)
+    twice, same = load(joined, original).workload({}, {}, "cpu").kernel([x, y])
+    return torch.equal(twice, 2 * x), same is y
 
 
 def _difference_of_values(

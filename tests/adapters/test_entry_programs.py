@@ -53,6 +53,17 @@ NATIVE = {
             return out
         """,
 }
+NATIVE["twice"] = """
+    def inputs(M=6, N=40, device="cuda"):
+        x = torch.randn(M, N, device=device)
+        return x, x
+
+    def reference(x, y):
+        return x + 2 * y
+
+    def kernel(x, y):
+        return torch.zeros_like(x)
+    """
 MODEL = """
     WIDTH = 40
 
@@ -80,9 +91,66 @@ MODEL = """
     def get_init_inputs():
         return [WIDTH, 0.5]
     """
+FURTHER = """
+    def inputs(M=6, N=40, device="cuda"):
+        return ([torch.randn(M, N, device=device), torch.randn(N, device=device)],)
+
+    def reference(xs):
+        return xs[0] * 2
+
+    def kernel(xs):
+        return torch.zeros_like(xs[0]), xs[1]
+    """
 CASES = {**NATIVE, "model": MODEL}
 OTHER = {**{name: {"M": 7} for name in NATIVE}, "model": {"WIDTH": 41}}
+SUM = NATIVE["twice"].replace("return x, x", "return x, {}")
 REFUSED = {
+    "enumeration": (
+        SUM.format("Kind.A")
+        + """
+    import enum
+
+    class Kind(enum.IntEnum):
+        A = 1
+    """,
+        "nothing tells y, a Kind",
+    ),
+    "numpy": (SUM.format("__import__('numpy').float64(2)"), "nothing tells y, a float64"),
+    "keys": (SUM.format("{torch.half: 2}").replace("2 * y", "2"), "nothing tells y, a dict"),
+    "processor": (SUM.format("torch.tensor(2.0)"), "y is not on the GPU"),
+    "writes": (
+        SUM.format("x.clone()").replace("return x + 2 * y", "return x.mul_(2) + y"),
+        "the reference writes x, the kernel does not",
+    ),
+    "shared": (
+        NATIVE["twice"].replace("return x + 2 * y", "return y.copy_(x.t().contiguous().t())"),
+        "memory that several of its arguments share",
+    ),
+    "copies": (
+        SUM.format("x.clone()")
+        .replace("x + 2 * y", "y.view(-1)")
+        .replace("like(x)", "like(x).view(-1)"),
+        "returns a view of an argument",
+    ),
+    "merged": (
+        MODEL.replace(
+            "nn.Linear(width, 8)\n            self.eps", "Scaled(width)\n            self.eps"
+        )
+        .replace("layer = nn.Linear(width, 8)", "self.scale = nn.Parameter(torch.ones(width))")
+        .replace("self.weight, self.offset = layer.weight, layer.bias", "")
+        .replace("torch.zeros(x.shape[0], 8, device=x.device)", "torch.zeros_like(x)")
+        + """
+    class Scaled(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(width))
+            self.slope = nn.Parameter(torch.ones(width))
+
+        def forward(self, x):
+            return x * self.scale + x.sin() * self.slope
+    """,
+        "ModelNew has no self.linear.scale",
+    ),
     "weights": (
         MODEL.replace("layer = nn.Linear(width, 8)", "layer = nn.Linear(width, 8).half()"),
         "ModelNew has no self.linear",
@@ -107,10 +175,16 @@ REFUSED = {
 }
 
 
+def on_cpu(text):
+    assert ".device.index == torch.cuda.current_device()" in text
+    on_any = text.replace(".device.index == torch.cuda.current_device()", ".device.index is None")
+    return on_any.replace(".is_cuda", ".is_cpu")
+
+
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("originals")
-    texts = {**CASES, **{name: text for name, (text, _) in REFUSED.items()}}
+    texts = {**CASES, "further": FURTHER, **{name: text for name, (text, _) in REFUSED.items()}}
     for name, text in texts.items():
         (folder / f"{name}.py").write_text(HEAD + textwrap.dedent(text), encoding="utf-8")
     return {name: str(folder / f"{name}.py") for name in texts}
@@ -132,7 +206,7 @@ def results(paths, served, interpreted, tmp_path_factory):
     for name in CASES:
         text, why = served[name]
         assert why == "", (name, why)
-        (folder / f"{name}.py").write_text(text.replace(".is_cuda", ".is_cpu"), encoding="utf-8")
+        (folder / f"{name}.py").write_text(on_cpu(text), encoding="utf-8")
         cases.append((paths[name], str(folder / f"{name}.py"), OTHER[name]))
     differences = interpreted(Path(__file__).parent, "inductor_programs:called", cases)
     return dict(zip(CASES, differences, strict=True))
@@ -157,3 +231,29 @@ def test_what_the_original_returns_keeps_its_form(served):
     returned = served["structure"][0].rstrip().splitlines()[-1].strip()
     assert returned.startswith("return (_laid_out(")
     assert ".to(torch.float64)" in returned
+
+
+@pytest.mark.slow
+def test_what_differs_from_what_was_compiled_goes_to_the_original(
+    paths, served, interpreted, tmp_path
+):
+    (tmp_path / "joined.py").write_text(on_cpu(served["structure"][0]), encoding="utf-8")
+    places = paths["structure"], str(tmp_path / "joined.py")
+    runs = interpreted(Path(__file__).parent, "inductor_programs:runs_program", *places)
+    assert [name for name, is_program in runs.items() if is_program] == ["same"]
+
+
+@pytest.mark.slow
+def test_a_tensor_that_was_two_arguments_may_be_two_tensors(paths, served, interpreted, tmp_path):
+    (tmp_path / "joined.py").write_text(on_cpu(served["twice"][0]), encoding="utf-8")
+    places = paths["twice"], str(tmp_path / "joined.py")
+    error = interpreted(Path(__file__).parent, "inductor_programs:sum_of_two", *places)
+    assert error < 1e-5
+
+
+@pytest.mark.slow
+def test_an_argument_that_the_original_returns_is_returned(paths, served, interpreted, tmp_path):
+    (tmp_path / "joined.py").write_text(on_cpu(served["further"][0]), encoding="utf-8")
+    places = paths["further"], str(tmp_path / "joined.py")
+    returned = interpreted(Path(__file__).parent, "inductor_programs:returned_with_twice", *places)
+    assert returned == (True, True)

@@ -19,7 +19,14 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from solkit.errors import InputError
 
-__all__ = ["Caller", "Layout", "Returned", "conditions_of", "tensor_conditions"]
+__all__ = [
+    "Caller",
+    "Layout",
+    "Returned",
+    "conditions_of",
+    "state_conditions",
+    "tensor_conditions",
+]
 
 
 @dataclass(frozen=True)
@@ -89,12 +96,16 @@ class Caller:
         returned: what it returns; ``None`` if that is unknown, or goes to its arguments.
         module: its object, if it is a module's ``forward``.
         places: expressions for tensors of the reference's module that its object has elsewhere.
+        written: places of the tensors among its arguments that it may write.
+        destinations: tensors for its results, by the parameters that come after the inputs.
     """
 
     signature: inspect.Signature
     returned: Returned | None
     module: torch.nn.Module | None = None
     places: Mapping[str, str] = field(default_factory=dict)
+    written: frozenset[int] = frozenset()
+    destinations: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 def conditions_of(
@@ -115,29 +126,38 @@ def conditions_of(
 
 def _conditions(text: str, value: Any) -> Iterator[str]:
     """Yield expressions, each of which may rely on those before."""
+    kind = type(value)
     if isinstance(value, torch.Tensor):
+        yield f"isinstance({text}, torch.Tensor)"
+        yield f"{text}.layout is torch.strided"
         yield from tensor_conditions(text, value)
         yield f"not {text}.requires_grad"
-    elif value is None or isinstance(value, bool):
+        if value.is_floating_point() or value.is_complex():
+            yield f"not {text}.is_neg()"
+        if value.is_complex():
+            yield f"not {text}.is_conj()"
+    elif value is None or kind is bool or kind is torch.dtype:
         yield f"{text} is {value!r}"
-    elif isinstance(value, (int, str)):
-        yield f"type({text}) is {type(value).__name__} and {text} == {value!r}"
-    elif isinstance(value, float):
+    elif kind in _COMPARED:
+        yield f"type({text}) is {kind.__name__} and {text} == {value!r}"
+    elif kind is float:
         yield from _float_conditions(text, value)
-    elif isinstance(value, torch.dtype):
-        yield f"{text} == {value}"
     elif isinstance(value, torch.device):
         yield f"str({text}) == {str(value)!r}"
-    elif type(value) in (list, tuple):
-        yield f"type({text}) is {type(value).__name__} and len({text}) == {len(value)}"
+    elif kind in (list, tuple):
+        yield f"type({text}) is {kind.__name__} and len({text}) == {len(value)}"
         for place, entry in enumerate(value):
             yield from _conditions(f"{text}[{place}]", entry)
-    elif type(value) is dict:
+    elif kind is dict and all(type(key) in _COMPARED for key in value):
         yield f"type({text}) is dict and list({text}) == {list(value)!r}"
         for key, entry in value.items():
             yield from _conditions(f"{text}[{key!r}]", entry)
     else:
-        raise InputError(f"nothing tells {text}, a {type(value).__name__}, from others")
+        raise InputError(f"nothing tells {text}, a {kind.__name__}, from others")
+
+
+_COMPARED = (int, str)
+"""Types of values that a file can write and compare, but not those that inherit from them."""
 
 
 def _float_conditions(text: str, value: float) -> Iterator[str]:
@@ -151,6 +171,25 @@ def tensor_conditions(text: str, tensor: torch.Tensor) -> Iterator[str]:
     """Yield expressions that are true for tensors of the same properties."""
     if tensor.layout is not torch.strided:
         raise InputError(f"{text} is a sparse tensor")
-    yield f"isinstance({text}, torch.Tensor) and {text}.is_cuda"
+    if not tensor.is_cuda:
+        raise InputError(f"{text} is not on the GPU: its value may be part of the program")
+    yield f"isinstance({text}, torch.Tensor)"
+    yield f"{text}.is_cuda"
     yield f"{text}.dtype == {tensor.dtype} and {text}.shape == {tuple(tensor.shape)}"
     yield f"{text}.stride() == {tuple(tensor.stride())}"
+
+
+def state_conditions(tensors: Sequence[str]) -> Iterator[str]:
+    """Yield expressions that are true where PyTorch's settings are as now, and launches reach.
+
+    Args:
+        tensors: expressions for tensors. Kernels are launched on the current GPU.
+    """
+    yield f"torch.get_default_dtype() is {torch.get_default_dtype()}"
+    yield f"torch.is_autocast_enabled() is {torch.is_autocast_enabled()}"
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
+    yield f"torch.are_deterministic_algorithms_enabled() is {is_deterministic}"
+    for text in tensors[1:]:
+        yield f"{text}.device == {tensors[0]}.device"
+    if tensors:
+        yield f"{tensors[0]}.device.index == torch.cuda.current_device()"

@@ -22,6 +22,7 @@ from solkit.adapters.inductor_program._entry import (
     Caller,
     Layout,
     conditions_of,
+    state_conditions,
     tensor_conditions,
 )
 from solkit.adapters.inductor_program._graph import Result, Traced, trace_function
@@ -210,7 +211,12 @@ class _File:
         return [name for name in self.names if name in used]
 
     def _returned_inputs(self) -> list[str]:
-        places = [r.place for r in _result_leaves(self.tracing.results) if r.is_input]
+        caller = self.reference.caller
+        if caller is not None and caller.returned is not None:
+            arguments = [layout.argument for layout in caller.returned.layouts]
+            places = [place for place in arguments if place is not None]
+        else:
+            places = [r.place for r in _result_leaves(self.tracing.results) if r.is_input]
         return [list(self.names)[place] for place in places]
 
     def _return_text(self) -> list[str]:
@@ -245,6 +251,8 @@ class _File:
                 continue
             result = next(rest)
             value, code = values[result.place], self._result_text(result)
+            if _shares_memory(value, self.tracing.inputs):
+                raise InputError("the reference returns a view of an argument, the kernel a copy")
             if tuple(value.shape) != layout.shape:
                 raise InputError(
                     f"the kernel returns a tensor of shape {layout.shape}, the reference one of "
@@ -279,16 +287,20 @@ class _File:
         """Return what must be true of a call of the entry point; empty without one.
 
         Raises:
-            InputError: the entry point's object lacks a tensor of the reference's; or memory is
-                written that another argument shares.
+            InputError: the entry point's object lacks a tensor of the reference's; or the program
+                writes what the entry point leaves alone.
         """
         reference, caller = self.reference, self.reference.caller
         if caller is None:
             return ""
         parts = conditions_of(caller.signature, reference.args, reference.kwargs)
         parts += self._state_conditions(caller)
-        parts += self._overlap_conditions()
-        return " and ".join(dict.fromkeys(parts)) or "True"
+        for name, tensor in caller.destinations.items():
+            parts += tensor_conditions(name, tensor)
+        parts += self._overlap_conditions(caller)
+        arguments = [*reference.argument_texts(), *caller.destinations]
+        parts += state_conditions(arguments or self._tensor_texts()[:1])
+        return " and ".join(dict.fromkeys(parts))
 
     def _state_conditions(self, caller: Caller) -> Iterator[str]:
         """Yield conditions on the object of a ``forward``, as far as the program reads it."""
@@ -301,18 +313,27 @@ class _File:
         state = [(text, tensor) for text, tensor in texts if text.startswith("self.")]
         for text, tensor in state:
             _require_like(text, tensor, module)
+            yield from _training_conditions(text, module)
             yield from tensor_conditions(text, tensor)
         if any(eval(text, {"self": module}).requires_grad for text, _ in state):
             yield "not torch.is_grad_enabled()"
 
-    def _overlap_conditions(self) -> Iterator[str]:
-        """Yield conditions that no other argument lies where one is written."""
-        written = [list(self.names)[place] for place in self.tracing.written]
-        texts = self.reference.argument_texts()
-        for name in written:
-            for other in texts:
-                if other != self.names[name]:
-                    yield f"{_memory(self.names[name])} is not {_memory(other)}"
+    def _tensor_texts(self) -> list[str]:
+        """Return expressions for the arguments, and for its object's tensors that are read."""
+        state = [self.names[name] for name in self._launcher_inputs()]
+        own = [text for text in state if text.startswith("self.")]
+        return list(dict.fromkeys([*self.reference.argument_texts(), *own]))
+
+    def _overlap_conditions(self, caller: Caller) -> Iterator[str]:
+        """Yield conditions that no argument lies where a tensor is written, nor the reverse."""
+        arguments = self.reference.argument_texts()
+        for place in self.tracing.written:
+            text, is_argument = list(self.names.values())[place], place < len(arguments)
+            if is_argument and place not in caller.written:
+                raise InputError(f"the reference writes {text}, the kernel does not")
+            for other in self._tensor_texts() if is_argument else arguments:
+                if other != text:
+                    yield f"{_memory(text)} is not {_memory(other)}"
 
 
 @dataclass(frozen=True)
@@ -329,6 +350,19 @@ def _are_strides_alike(value: torch.Tensor, layout: Layout) -> bool:
 
 def _memory(text: str) -> str:
     return f"{text}.untyped_storage()"
+
+
+def _shares_memory(tensor: torch.Tensor, others: Sequence[torch.Tensor]) -> bool:
+    memory = tensor.untyped_storage()._cdata
+    return any(memory == other.untyped_storage()._cdata for other in others)
+
+
+def _training_conditions(text: str, module: torch.nn.Module) -> Iterator[str]:
+    """Yield a condition on the module that has a tensor: normalisation goes by it."""
+    owner = text.rpartition(".")[0]
+    part = eval(owner, {"self": module})
+    if owner != "self" and isinstance(part, torch.nn.Module):
+        yield f"{owner}.training is {part.training}"
 
 
 def _require_like(text: str, tensor: torch.Tensor, module: torch.nn.Module) -> None:

@@ -95,7 +95,8 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     """Trace a function of fake tensors; see `Tensors` for what it takes.
 
     Raises:
-        InputError: it cannot be one graph: it branches on values, or draws random numbers.
+        InputError: it cannot be one graph: it branches on values, draws random numbers, or writes
+            memory that several of its arguments share.
     """
     leaves, form = tree_flatten((arguments.args, dict(arguments.kwargs)))
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
@@ -115,9 +116,9 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
         ]
         return computed
 
-    inputs = [leaves[at] for at in places] + [
+    inputs = [leaves[at].detach() for at in places] + [
         tensor.detach() for tensor in arguments.state.values()
-    ]
+    ]  # each its own, though one tensor may be several arguments
     pure = torch.func.functionalize(flat_function, remove="mutations")
     with (
         torch.no_grad(),
@@ -134,7 +135,16 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     every = (*inputs, *(entry.tensor for entry in held))
     returned: Any = graph.graph.output_node().args[0]
     values = tuple(node.meta["val"] for node in returned)
-    return Traced(graph, every, tuple(held), outputs[0], values, tuple(_written_places(graph)))
+    written = tuple(_written_places(graph))
+    _refuse_shared(every, written)
+    return Traced(graph, every, tuple(held), outputs[0], values, written)
+
+
+def _refuse_shared(inputs: Sequence[torch.Tensor], written: Sequence[int]) -> None:
+    """Refuse writes to memory of another input: a graph reads that as it was."""
+    memory = [tensor.untyped_storage()._cdata for tensor in inputs]
+    if any(memory.count(memory[place]) > 1 for place in written):
+        raise InputError("it writes memory that several of its arguments share")
 
 
 def _written_places(graph: torch.fx.GraphModule) -> Iterator[int]:
