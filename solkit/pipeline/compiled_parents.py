@@ -103,17 +103,20 @@ class CompiledParents:
                 self.notes.append(f"The reference's own program was not tried: {error}")
                 self._ended.set()
             return None
+        finally:
+            if self._ended.is_set():
+                self._jobs.close()  # a step may have begun a job since
         return None if proposal is None else (COMPILED, proposal)
 
     def _program(
         self, entry: EntryPoint, settings: Mapping[str, Any], kind: str, intent: str
-    ) -> Proposal:
+    ) -> Proposal | None:
         return self._proposal(self.original.problem, entry, settings, kind, intent)
 
     def _best_algorithm(self, entry: EntryPoint) -> Proposal | None:
         original, problem = self.original, self.original.file.problem
         algorithm = best(original.problem, self.prepared.device, shape=original.shape)
-        if not algorithm.code:
+        if not algorithm.code or self._ended.is_set():
             return None
         text = planned_reference(original.problem, problem.format, algorithm)
         if text is None:
@@ -128,7 +131,8 @@ class CompiledParents:
         settings: Mapping[str, Any],
         kind: str,
         intent: str,
-    ) -> Proposal:
+    ) -> Proposal | None:
+        """Return a program behind the entry point; ``None`` if it may not call PyTorch's kernels."""
         original = self.original
         joined, libraries = with_compiled_reference(
             original.variant.source,
@@ -139,7 +143,7 @@ class CompiledParents:
             self._jobs.call,
         )
         if libraries and self.how.custom_kernel:
-            raise InputError(f"it calls PyTorch's {', '.join(libraries)}")
+            return None
         called = f" PyTorch's own kernels do {', '.join(libraries)}." if libraries else ""
         return Proposal(joined, kind, f"{intent}{called}")
 

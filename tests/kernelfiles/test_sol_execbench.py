@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from folders import (
+    DEFINITION,
     SCALE,
     on_cpu,
     sol_folder,
@@ -314,6 +315,19 @@ def test_a_solution_may_return_its_outputs(tmp_path, returned):
     spec = solution({"main.py": text}, "main.py::run", destination_passing_style=False)
     loaded = on_cpu(folder, write_json(tmp_path / "s.json", spec))
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
+    kinds = {"x": torch.Tensor, "(": tuple, "{": dict}
+    assert type(loaded.kernel.returned(*loaded.args)) is kinds[returned[0]]
+
+
+def test_outputs_by_name_come_in_the_definitions_order(tmp_path):
+    both = dict.fromkeys(("y", "z"), DEFINITION["outputs"]["y"])
+    folder = sol_folder(tmp_path / "p", [workload("a", M=4)], outputs=both)
+    text = "def run(x, factor):\n    return {'z': x, 'y': x * factor}\n"
+    spec = solution({"main.py": text}, "main.py::run", destination_passing_style=False)
+    loaded = on_cpu(folder, write_json(tmp_path / "s.json", spec))
+    returned = loaded.kernel.returned(*loaded.args)
+    assert list(returned) == ["y", "z"]
+    assert torch.equal(returned["z"], loaded.args[0])
 
 
 @pytest.mark.slow
