@@ -132,7 +132,7 @@ class CompiledParents:
         kind: str,
         intent: str,
     ) -> Proposal | None:
-        """Return a program behind the entry point; ``None`` if it may not call PyTorch's kernels."""
+        """Return a program behind the entry point; ``None`` if its calls are not allowed."""
         original = self.original
         joined, libraries = with_compiled_reference(
             original.variant.source,
