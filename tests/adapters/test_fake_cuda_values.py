@@ -82,6 +82,16 @@ def test_a_value_that_was_handed_out_does_not_change(in_child):
     assert in_child(seen) == ([0, 1, 2, 3], [0], [9, 1, 2, 3])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn])
+def test_arrays_of_constants_take_no_memory_either(in_child, dtype):
+    def seen():
+        cache = torch.zeros(1 << 20, 1 << 20, device="cuda").to(dtype)
+        values = fake_cuda.known_value(cache)
+        return values.shape, values.strides, float(values[5, 7])
+
+    assert in_child(seen) == ((1 << 20, 1 << 20), (0, 0), 0.0)
+
+
 def test_constants_take_no_memory_whatever_their_size(in_child):
     def seen():
         x = torch.zeros(1 << 30, device="cuda").view(1 << 15, 1 << 15)

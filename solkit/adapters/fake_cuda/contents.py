@@ -189,11 +189,7 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         fact = recall_contents(tensor)
         if fact is None or fact.guesses:
             return None
-        value = protect_from_writes(tensor, fact.value)
-        try:
-            return value.numpy(force=True)
-        except TypeError:  # bfloat16, fp8
-            return value.float().numpy(force=True)
+        return _as_array(protect_from_writes(tensor, fact.value))
 
 
 def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
@@ -203,7 +199,16 @@ def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         return known_value(tensor)
     report_earlier_guesses(*fact.guesses)
     with computing_really():
-        return fact.value.numpy(force=True)
+        return _as_array(fact.value)
+
+
+def _as_array(value: torch.Tensor) -> npt.NDArray[Any]:
+    """Return values as an array that takes no more memory than they do."""
+    try:
+        return value.numpy(force=True)
+    except TypeError:  # bfloat16, fp8
+        once = value[tuple(slice(None if step else 1) for step in value.stride())]
+        return once.float().expand(value.shape).numpy(force=True)
 
 
 def recall_evaluated(tensor: torch.Tensor) -> KnownContents | None:
