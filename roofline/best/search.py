@@ -494,7 +494,7 @@ def _words_of(plan: Plan, names: Mapping[int, str]) -> list[str]:
         gone = len(set(plan.leaf.labels)) > len(plan.labels)
         return [f"sum {_name_of(plan, names)} first"] if gone else []
     if isinstance(plan, Counted):
-        return ["count how often the convolution's sum takes each pair of place and tap"]
+        return ["count how often the sum takes each pair of places"]
     if isinstance(plan, Applied):
         words = _words_of(plan.child, names)
         if isinstance(plan.condition, Triangle):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -72,6 +73,9 @@ class _Recorder(TorchDispatchMode):
         packet = str(getattr(func, "overloadpacket", "")).rpartition(".")[2]
         if func.namespace == "prim" or packet in _IGNORED:
             return func(*args, **kwargs)
+        if packet in ("split", "split_with_sizes") and args[1]:
+            with self:
+                return _slices(*args, **kwargs)
         frozen = mapped(self._frozen, (args, dict(kwargs)))
         out = func(*args, **kwargs)
         self._record(func, packet, frozen, args, out)
@@ -164,6 +168,15 @@ class _Recorder(TorchDispatchMode):
             places,
             numbers,
         )
+
+
+def _slices(tensor: torch.Tensor, sizes: int | Sequence[int], dim: int = 0) -> list[torch.Tensor]:
+    """Return the parts of ``split`` and ``split_with_sizes`` as slices, which are linear."""
+    size = tensor.shape[dim]
+    if isinstance(sizes, int):
+        sizes = [min(sizes, size - start) for start in range(0, size, sizes)]
+    ends = accumulate(sizes)
+    return [torch.ops.aten.slice(tensor, dim, end - part, end) for part, end in zip(sizes, ends)]
 
 
 def _named(places: Sequence[str]) -> tuple[str, ...]:

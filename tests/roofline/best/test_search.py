@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -48,6 +50,18 @@ def test_a_common_factor_is_taken_out():
     derivation = derived(lambda x, v, w: x @ v + 2 * (x @ w), *[(64, 64)] * 3)
     assert equal(derivation).count("einsum") == 1
     assert "factor a out of the sum" in derivation.steps
+
+
+@pytest.mark.parametrize("parts", [[40, 24], 40])
+def test_parts_of_a_split_product_are_multiplied_from_the_thin_end(parts):
+    """Keys and values of 512 tokens come from one product, and one query meets them."""
+
+    def reference(tokens, weight, query):
+        keys, values = (tokens @ weight).split(parts, -1)
+        return (query @ keys.T).tanh() @ values
+
+    code = equal(derived(reference, (512, 32), (32, 64), (1, 40)))
+    assert [result for result in re.findall(r'->(\w*)"', code) if len(result) > 1] == []
 
 
 def test_a_repeated_product_is_made_once():
