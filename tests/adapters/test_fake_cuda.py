@@ -67,6 +67,21 @@ def test_ops_without_a_fake_kernel_have_their_shapes_at_all_sizes(in_child, size
     assert in_child(answers) == ([(shape, "cuda") for shape in shapes], True)
 
 
+def test_products_write_to_a_given_tensor_also_where_only_the_allocating_op_has_a_fake_kernel(
+    in_child,
+):
+    def answers():
+        narrow = cuda(2, 16, 48).bfloat16(), cuda(2, 48, 32).bfloat16()
+        wide, small = cuda(2, 16, 32), cuda(0)
+        same = torch.bmm(*narrow, out_dtype=torch.float32, out=wide) is wide
+        torch.ops.aten.adaptive_avg_pool2d.out(cuda(3, 4, 12, 12), [5, 7], out=small)
+        with pytest.raises(RuntimeError):
+            torch.bmm(narrow[0], narrow[0], out_dtype=torch.float32, out=cuda(2, 16, 16))
+        return same, tuple(wide.shape), wide.dtype == torch.float32, tuple(small.shape)
+
+    assert in_child(answers) == (True, (2, 16, 32), True, (3, 4, 5, 7))
+
+
 def test_another_device_reports_its_own_figures(in_child):
     def answers():
         return torch.cuda.get_device_capability(), torch.cuda.is_bf16_supported()

@@ -636,15 +636,54 @@ def _call_on_fakes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         like = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
         results = [make_holding(like, value) for value in values]
         return results[0] if len(func._schema.returns) == 1 else tuple(results)
-    except NotImplementedError as error:  # torch looks for the real GPU's kernel
-        if "Could not run" not in str(error):
-            raise
-        return _shaped_by_cpu(func, args, kwargs)
     except UnsupportedOperatorException as error:
         raise UnsupportedError(
             f"{func} has no kernel for fake tensors: register one with "
             f'torch.library.register_fake("{func._schema.name}")'
         ) from error
+    except RuntimeError as error:
+        if not any(words in str(error) for words in _SOUGHT_GPU):
+            raise
+        if (functional := _functional_twin(func)) is not None:
+            return _call_into(func, functional, args, kwargs)
+        return _shaped_by_cpu(func, args, kwargs)
+
+
+_SOUGHT_GPU = ("Could not run", "Found no NVIDIA driver", "No CUDA GPUs are available")
+"""Errors of ops without a fake kernel, which torch runs on zeros on the GPU: the first one with a
+CPU build, the others without a GPU and where it is hidden."""
+
+
+@functools.cache
+def _functional_twin(func: Any) -> Any:
+    """Return the overload that allocates what an ``out=`` overload gets; ``None`` if none does.
+
+    Some versions of torch have fake kernels for that one alone, as of ``aten.bmm.dtype_out``.
+    """
+    plain = [argument for argument in func._schema.arguments if not argument.is_out]
+    if len(plain) == len(func._schema.arguments):
+        return None
+    wanted = [(argument.name, str(argument.type)) for argument in plain]
+    for name in func.overloadpacket.overloads():
+        schema = getattr(func.overloadpacket, name)._schema
+        if [(a.name, str(a.type)) for a in schema.arguments] == wanted and not schema.is_mutable:
+            return getattr(func.overloadpacket, name)
+    return None
+
+
+def _call_into(
+    func: Any, functional: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the results of an ``out=`` call, as large as those of the functional overload."""
+    names = [argument.name for argument in func._schema.arguments if argument.is_out]
+    outs = [kwargs[name] for name in names]
+    others = {name: value for name, value in kwargs.items() if name not in names}
+    for out, result in zip(outs, tree_leaves(functional(*args, **others)), strict=True):
+        if result.dtype != out.dtype:
+            raise RuntimeError(f"out has dtype {out.dtype}, and the result {result.dtype}")
+        if out.shape != result.shape:
+            out.resize_(result.shape)
+    return outs[0] if len(outs) == 1 else tuple(outs)
 
 
 def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
