@@ -52,6 +52,7 @@ class Ranked:
         compile_s: seconds that compiling it still takes, on a machine like those of the rows that
             the model learned from; ``None`` if unknown, or if it is compiled.
         gpu_s: seconds for which measuring it holds a GPU; ``None`` if unknown.
+        is_whole: whether all its launches were seen: else its forecast leaves some out.
     """
 
     configuration: Configuration
@@ -62,6 +63,7 @@ class Ranked:
     pushes: tuple[Contribution, ...] = ()
     compile_s: float | None = None
     gpu_s: float | None = None
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)

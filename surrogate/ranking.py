@@ -211,6 +211,11 @@ class _Candidate:
         return any(kernel.error is not None for kernel in self.analysis.kernels)
 
     @property
+    def is_seen(self) -> bool:
+        """True if a launch of it is seen: what launches nothing has no time to be forecast."""
+        return self.analysis is not None and bool(self.analysis.kernels)
+
+    @property
     def p_fail(self) -> float:
         """The chance that it cannot run; deeper facts know better than the text."""
         guessed = P_OVERLOAD if self.overload and self.depth is Depth.CAPTURED else 0.0
@@ -512,7 +517,7 @@ class _Cascade:
         return entries
 
     def _forecast_all(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
-        """Return forecasts of all, each at its own depth; NaN for those that fail."""
+        """Return forecasts of all, each at its own depth; NaN for those that fail or are unseen."""
         forecasts = Forecasts.from_times(np.full(len(candidates), np.nan))
         notes: dict[str, None] = {}
         for depth in _DEPTHS:
@@ -520,7 +525,7 @@ class _Cascade:
                 [
                     at
                     for at, candidate in enumerate(candidates)
-                    if candidate.depth is depth and not candidate.fails and candidate.analysis
+                    if candidate.depth is depth and not candidate.fails and candidate.is_seen
                 ],
                 int,
             )
@@ -645,7 +650,7 @@ class _Cascade:
             places = [
                 at
                 for at, candidate in enumerate(candidates)
-                if candidate.depth is depth and not candidate.fails
+                if candidate.depth is depth and not candidate.fails and candidate.is_seen
             ]
             if places:
                 table = self._table_of([candidates[at] for at in places])
@@ -724,7 +729,10 @@ def _ranked_candidate(
         kernels = candidate.analysis.kernels if candidate.analysis else ()
         why = candidate.error or next((k.error for k in kernels if k.error), "")
         reason = f"It cannot run: {why}" if why else reason
-    return Ranked(candidate.configuration, candidate.depth, forecast, action[0], reason)
+    is_whole = candidate.analysis is not None and candidate.analysis.is_whole
+    return Ranked(
+        candidate.configuration, candidate.depth, forecast, action[0], reason, is_whole=is_whole
+    )
 
 
 def _finite_or_none(value: float) -> float | None:

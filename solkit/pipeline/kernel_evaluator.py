@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -361,13 +362,28 @@ class KernelEvaluator:
             Point.of(
                 id_by_path[ranked.configuration.path],
                 self.original.of(ranked.configuration.path, ranked.configuration.params, "search"),
-                ranked.forecast,
+                self._forecast_if_seen(ranked),
                 otherwise_ms,
             )
             for ranked in plan.ranked
         ]
         reasons = {id_by_path[path]: why for path, why in _unusable_files(plan.ranked).items()}
         return Ranking(_foremost_points(candidates), {**refused, **reasons})
+
+    def _forecast_if_seen(self, ranked: Ranked) -> Forecast:
+        """Return a candidate's forecast, without a time if only some of its launches are seen.
+
+        What stops the capture hides all that is launched behind it. Where that holds of the
+        original too, parts are compared with parts.
+        """
+        if ranked.is_whole or not self._original_is_whole:
+            return ranked.forecast
+        return replace(ranked.forecast, time_ms=None, low_ms=None, high_ms=None)
+
+    @cached_property
+    def _original_is_whole(self) -> bool:
+        (captured,) = self.prepared.analyser.captured([self.original.configuration])
+        return captured.analysis is not None and captured.analysis.is_whole
 
     @property
     def _rank_depth(self) -> Depth:
