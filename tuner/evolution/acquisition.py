@@ -11,12 +11,15 @@ Notation
                 candidates with the same parameters have in common. They add up to 1, and come from
                 `solkit.surrogate.out_of_distribution.VarianceComponents`, whose rest is R
     L           the difference of two forecasts, in log2, over which that likeness falls to 1/e
+    e           the fault of a variant's forecasts: what r exceeds 3 s by, the least of those of its
+                measured candidates. It is added to m of the variant, and of what was made of it
     k(i, j)     s(i) s(j) (F + V [same variant] + R [same parameters] exp(-|m(i) - m(j)| / L)), and
                 noise for what was measured
 
 Many rewrites change little, so a variant with the same parameters and much the same forecast is
 expected to miss it alike: on an H200, 13 such variants of four programs took within 3 % of the
-first one's time, which the forecast missed by up to 2.4 times.
+first one's time, which the forecast missed by up to 2.4 times. A time far outside of all that an
+error explains says that the forecast leaves something out, which its variant has in common.
 
 The next one is the candidate with the largest expected improvement (Jones, Schonlau and Welch,
 "Efficient Global Optimization of Expensive Black-Box Functions", 1998, equation 15), less what may
@@ -35,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solkit.core import BETTER, Configuration, Order, canonical
+from solkit.core import BETTER, HOPELESS, Configuration, Order, canonical
 from solkit.extras import library
 from solkit.surrogate.gaussian_process import GaussianProcess
 
@@ -61,6 +64,7 @@ _UNKNOWN_LOG2 = 0.33
 (docs/lab/surrogate.md), as a standard deviation."""
 _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
+_FAULT_SDS = 3.0  # errors of forecasts are smaller, but for 0.3 % of them
 _MOST_FAILURES = 3
 """A variant is given up after so many failures with no success, none of them for want of memory."""
 _DRAWS, _MOST_DRAWN = 512, 300  # samples of the joint posterior, and candidates in one
@@ -130,14 +134,20 @@ class Frontier:
         order: how the next one is chosen.
         seed: of what is drawn.
         shares: of the errors of forecasts.
+        lineage: a variant, its parent, and so on: all whose forecasts have a fault in common.
 
     Raises:
         UnsupportedError: scipy is not installed.
     """
 
     def __init__(
-        self, order: Order = Order.SURROGATE, seed: int = 0, shares: Shares | None = None
+        self,
+        order: Order = Order.SURROGATE,
+        seed: int = 0,
+        shares: Shares | None = None,
+        lineage: Callable[[str], Iterable[str]] = lambda variant: (variant,),
     ) -> None:
+        self._lineage = lineage
         self._ndtr = library("scipy.special", "evolve").ndtr
         self._order, self._random, self._shares = order, random.Random(seed), shares or Shares()
         self._points: dict[tuple[str, str], Point] = {}
@@ -150,10 +160,11 @@ class Frontier:
         self._dismissed: set[tuple[str, str]] = set()
         self._choices = 0
         self._scored: tuple[list[Point], Array] | None = None  # until something is learnt
+        self._expected: dict[tuple[str, str], float] | None = None  # likewise
 
     def add(self, points: Iterable[Point]) -> None:
         """Add more candidates; a forecast that is known already stays."""
-        self._scored = None
+        self._scored = self._expected = None
         for point in points:
             earlier = self._points.get(point.key)
             if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
@@ -166,13 +177,13 @@ class Frontier:
         with the error of the new forecast as its noise.
         """
         if point.key in self._points and point.key not in self._asked:
-            self._scored = None
+            self._scored = self._expected = None
             self._first.setdefault(point.key, self._points[point.key])
             self._points[point.key] = point
 
     def dismiss(self, point: Point) -> None:
         """Do not measure a candidate; this says nothing of the others of its variant."""
-        self._scored = None
+        self._scored = self._expected = None
         self._dismissed.add(point.key)
 
     def tell(self, point: Point, time_ms: float | None, is_telling: bool = True) -> None:
@@ -183,7 +194,7 @@ class Frontier:
             time_ms: ``None`` if it failed.
             is_telling: whether other parameters may fail alike: not for want of memory.
         """
-        self._scored = None
+        self._scored = self._expected = None
         self._points.setdefault(point.key, point)
         self._asked.add(point.key)
         if time_ms is not None:
@@ -196,7 +207,7 @@ class Frontier:
 
     def drop(self, variant: str) -> None:
         """Measure no more of a variant: it is wrong, or cheats."""
-        self._scored = None
+        self._scored = self._expected = None
         self._dropped.add(variant)
 
     def remaining(self) -> list[Point]:
@@ -214,6 +225,21 @@ class Frontier:
     def best_ms(self) -> float | None:
         """The shortest time that was told."""
         return min(self._times.values(), default=None)
+
+    def is_hopeless(self, point: Point) -> bool:
+        """Tell whether a candidate is expected to take over `HOPELESS` times the best time.
+
+        The interval of its forecast may be so wide that it promises a gain all the same.
+        """
+        if self.best_ms is None:
+            return False
+        if self._expected is None:
+            remaining = self.remaining()
+            means = self._means(remaining) if remaining else np.empty(0)
+            keys = (candidate.key for candidate in remaining)
+            self._expected = dict(zip(keys, means.tolist(), strict=True))
+        mean = self._expected.get(point.key, point.mean)
+        return mean > math.log2(HOPELESS * self.best_ms)
 
     def gain(self, is_open: Callable[[Point], bool] = lambda _: True) -> float:
         """Return what the next measurement is expected to save, as a share of the best time.
@@ -272,7 +298,7 @@ class Frontier:
             return None
         self._choices += 1
         point = self._choose_best(remaining)
-        self._scored = None
+        self._scored = self._expected = None
         self._asked.add(point.key)
         return point
 
@@ -295,10 +321,12 @@ class Frontier:
         """Return mean and sd of log2 of the times, after what was measured, (points,)."""
         mean, sd = np.empty(len(points)), np.empty(len(points))
         is_refined = np.array([point.key in self._first for point in points], dtype=bool)
+        measured = [point for point, _ in self._residuals()]
         timed = [
-            (point, math.log2(self._times[key]) - point.mean, _NOISE_LOG2)
-            for key in self._times
-            for point in (self._points[key],)
+            (point, residual - fault, _NOISE_LOG2)
+            for (point, residual), fault in zip(
+                self._residuals(), self._faults_of(measured), strict=True
+            )
         ]
         refined = [
             (first, self._points[key].mean - first.mean, self._points[key].sd)
@@ -308,7 +336,32 @@ class Frontier:
         for which, observed in ((is_refined, timed), (~is_refined, [*timed, *refined])):
             group = [points[int(place)] for place in np.flatnonzero(which)]
             mean[which], sd[which] = self._believed_after(observed, group)
-        return mean, sd
+        return mean + self._faults_of(points), sd
+
+    def _residuals(self) -> list[tuple[Point, float]]:
+        """Return the measured candidates, with r."""
+        points = [self._points[key] for key in self._times]
+        return [(point, math.log2(self._times[point.key]) - point.mean) for point in points]
+
+    def _faults(self) -> dict[str, float]:
+        """Return e of each variant that has one."""
+        faults: dict[str, float] = {}
+        for point, residual in self._residuals():
+            if point.sd > 0:
+                most = _FAULT_SDS * point.sd
+                fault = residual - min(max(residual, -most), most)
+                least = faults.get(point.variant, fault)
+                faults[point.variant] = min(fault, least, key=abs) if fault * least > 0 else 0.0
+        return faults
+
+    def _faults_of(self, points: Sequence[Point]) -> Array:
+        """Return e of each point: of its variant, else of the nearest that it was made of."""
+        faults = self._faults()
+        of_variant = {
+            variant: next((faults[name] for name in self._lineage(variant) if name in faults), 0.0)
+            for variant in {point.variant for point in points}
+        }
+        return np.array([of_variant[point.variant] for point in points])
 
     def _believed_after(
         self, observed: Sequence[tuple[Point, float, float]], points: Sequence[Point]
@@ -327,11 +380,11 @@ class Frontier:
 
     def _joint_posterior(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return mean and covariance of log2 of the times, after what was measured."""
-        measured = [self._points[key] for key in self._times]
-        residual = np.array([math.log2(self._times[point.key]) - point.mean for point in measured])
+        measured = [point for point, _ in self._residuals()]
+        residual = np.array([r for _, r in self._residuals()]) - self._faults_of(measured)
         process = GaussianProcess(self._likeness_matrix(measured, measured), _NOISE_LOG2**2)
         halves = process.solve_triangular_factor(self._likeness_matrix(points, measured).T)
-        mean = np.array([point.mean for point in points])
+        mean = np.array([point.mean for point in points]) + self._faults_of(points)
         mean = mean + process.solve_triangular_factor(residual) @ halves
         covariance = self._likeness_matrix(points, points) - halves.T @ halves
         errors = process.leave_one_out_errors(residual)

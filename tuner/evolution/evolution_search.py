@@ -263,7 +263,7 @@ class EvolutionSearch:
         variant, self._first = original
         self.archive = Archive(variant, settings.seed)
         self._bandit = Bandit(settings.seed)
-        self._frontier = Frontier(Order(settings.order), settings.seed, shares)
+        self._frontier = Frontier(Order(settings.order), settings.seed, shares, self._lineage)
         self._since_round = _PER_ROUND  # the first round comes at once
         self._briefs: dict[str, Brief] = {}  # the latest of each parent
         self._looked: set[str] = set()  # variants whose results were checked
@@ -383,14 +383,16 @@ class EvolutionSearch:
             if (point := self._frontier.choose()) is None and pending:
                 self._world.await_any(pending, _LOOK_S)
             return point
-        ready, best = self._frontier.gain(self._world.is_ready), self._frontier.gain(self._is_open)
+        ready, best = self._frontier.gain(self._is_due), self._frontier.gain(self._is_open)
         if ready < _READY_SHARE * best and self._world.await_any(pending, _PATIENCE_S):
             self._look_ahead()
-            ready = self._frontier.gain(self._world.is_ready)
+            ready = self._frontier.gain(self._is_due)
         least = self._how.least_gain
         may_wait = bool(pending) or self._can_propose() or best > least
         point = None
-        if ready > least or not may_wait:
+        if ready > least:
+            point = self._frontier.choose(self._is_due)
+        elif not may_wait:
             point = self._frontier.choose(self._world.is_ready)
         if point is None:
             with span("waiting for a candidate"):
@@ -398,7 +400,17 @@ class EvolutionSearch:
         return point
 
     def _is_open(self, point: Point) -> bool:
-        return not self._world.is_late(point)
+        return not self._world.is_late(point) and not self._frontier.is_hopeless(point)
+
+    def _is_due(self, point: Point) -> bool:
+        """Tell whether a candidate is ready, and worth a measurement before others are known."""
+        return self._world.is_ready(point) and not self._frontier.is_hopeless(point)
+
+    def _lineage(self, variant: str) -> Iterator[str]:
+        """Yield a variant and what it was made of, the original left out."""
+        while (parent := self.archive[variant].variant.parent) is not None:
+            yield variant
+            variant = parent
 
     def _look_ahead(self) -> None:
         """Take over what was found out of candidates, and have the next ones studied."""

@@ -230,10 +230,45 @@ def test_one_choice_in_seven_goes_to_a_variant_that_was_not_measured():
 
 def test_a_forecast_that_comes_after_the_measurement_is_used():
     frontier = Frontier(shares=Shares(0.0, 0.5, 0.5))
-    frontier.tell(point("a", 1, 0.0, 0.0), 4.0)
+    frontier.tell(point("a", 1, 0.0, 0.0), 2.0)
     frontier.add([point("a", 1, 0.0, 0.5), point("a", 2, 0.0, 0.5)])
     mean, _ = frontier.believed(frontier.remaining())
-    assert mean[0] == pytest.approx(2 * 0.5 * 0.25 / (0.25 + 0.02**2))
+    assert mean[0] == pytest.approx(0.5 * 0.25 / (0.25 + 0.02**2))
+
+
+def test_a_time_beyond_all_errors_is_a_fault_of_its_variants_forecasts_and_of_its_childrens():
+    lineages = {"a": ("a",), "child": ("child", "a"), "b": ("b",)}
+    shares = Shares(0.0, 0.5, 0.5)
+    frontier = Frontier(shares=shares, lineage=lineages.__getitem__)
+    points = [point("a", 1, -4.0), point("a", 2, -4.0), point("child", 3, -4.0), point("b", 4, -4)]
+    frontier.add(points)
+    frontier.tell(points[0], 1.0)  # 16 times the forecast: 4, of which 3 SD are an error
+    mean, _ = frontier.believed(points[1:])
+    shrunk = 0.5 * SD**2 / (SD**2 + 0.02**2)
+    assert mean == pytest.approx([-4 + 2.5 + 1.5 * shrunk, -4 + 2.5, -4.0])
+    assert frontier.foremost()[0].variant == "b"
+    frontier.tell(points[1], 0.125)  # an error explains this one: nothing is left in common
+    assert frontier.believed([points[2]])[0] == pytest.approx([-4.0])
+
+
+def test_faults_of_either_sign_count_and_cancel():
+    frontier = Frontier(shares=Shares(0.0, 0.0, 1.0))
+    points = [point("a", block) for block in (1, 2, 3)]
+    measured(frontier, points[:1], [2.0**-4])
+    assert frontier.believed(points[1:2])[0] == pytest.approx([-2.5])
+    measured(frontier, points[1:2], [2.0**4])
+    assert frontier.believed(points[2:])[0] == pytest.approx([0.0])
+
+
+def test_hopeless_is_what_is_expected_to_take_twice_the_best_time():
+    frontier = Frontier(shares=Shares(0.0, 1.0, 0.0))
+    slow, fast, other = point("a", 1, 1.2), point("b", 1, 0.9), point("a", 2, 1.2)
+    frontier.add([slow, fast, other])
+    assert not frontier.is_hopeless(slow)  # no time is known
+    measured(frontier, [point("first", 1)], [1.0])
+    assert (frontier.is_hopeless(slow), frontier.is_hopeless(fast)) == (True, False)
+    frontier.tell(other, 1.9)  # its variant is faster than forecast
+    assert not frontier.is_hopeless(slow)
 
 
 def test_what_compiling_one_candidate_showed_is_expected_of_those_that_are_alike():

@@ -423,12 +423,12 @@ def test_it_ends_when_the_gpu_waits_while_one_round_after_the_other_promises_not
         assert proposer.asked > 6
 
 
-def coming(world, *proposals):
+def coming(world, *proposals, proposers=()):
     """Run a search to which these come, each once the original was measured."""
     original = Variant(variant_id("1.0 plain"), "1.0 plain")
     first = Point(original.id, Configuration(original.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
     how = EvolveSettings(stop_at=2.0)
-    breeding = EvolutionSearch(world, [], (original, first), 1000.0, how, SOL_MS)
+    breeding = EvolutionSearch(world, proposers, (original, first), 1000.0, how, SOL_MS)
     breeding.coming = futures = [Future() for _ in proposals]
 
     def give(future, proposal):
@@ -450,6 +450,33 @@ def test_the_search_waits_for_the_first_variant_that_comes_outside_of_rounds():
     assert (best.variant.proposer, best.time_ms) == ("compiler", 0.3)
     assert best.variant.parent == breeding.archive.original
     assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+
+
+def test_what_is_forecast_to_be_hopeless_waits_for_all_that_is_being_proposed():
+    class Doubtful(Overlapping):
+        """Ranks what is compiled with a wide interval, and proposes 0.1 s later."""
+
+        def begin(self, work):
+            return self._thread.submit(lambda: (time.sleep(0.1), work())[1])
+
+        def rank(self, variants, otherwise_ms):
+            ranking = super().rank(variants, otherwise_ms)
+            if "compiled" not in variants[0].source:
+                return ranking
+            ranked.set()
+            return Ranking([replace(point, sd=3.0) for point in ranking.points])
+
+    class Slow(Proposer):
+        def propose(self, brief):
+            assert ranked.wait(5)
+            return super().propose(brief)
+
+    ranked, written = threading.Event(), ("compiler", Proposal("9.0 compiled", "compiled", "why"))
+    world = Doubtful()
+    world._thread = ThreadPoolExecutor(2)
+    coming(world, written, proposers=[Slow("0.9 tile", "0.8 fuse")])
+    sources = [source for source, _ in world.measured]
+    assert sources.index("9.0 compiled") > max(map(sources.index, ("0.9 tile", "0.8 fuse")))
 
 
 def test_a_variant_that_comes_to_nothing_ends_the_wait():
