@@ -31,10 +31,19 @@ from solkit.processes import jobs
 from solkit.processes.jobs import Jobs
 from solkit.spans import span
 
-__all__ = ["COMPILED", "CompiledParents", "Written", "entry_of", "with_compiled_reference"]
+__all__ = [
+    "COMPILED",
+    "INDUCTORS_IMPORTS",
+    "CompiledParents",
+    "Written",
+    "entry_of",
+    "with_compiled_reference",
+]
 
 COMPILED = "inductor"
 """Proposer of these variants."""
+INDUCTORS_IMPORTS = ("torch._inductor.runtime.triton_helpers",)
+"""What its programs import besides torch and Triton: 800 modules of PyTorch's."""
 _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
 _LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300

@@ -51,7 +51,7 @@ from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, MemoryLimitError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.best_algorithm import best, planned_reference
-from solkit.pipeline.compiled_parents import CompiledParents, Written
+from solkit.pipeline.compiled_parents import INDUCTORS_IMPORTS, CompiledParents, Written
 from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evolve_log import LINEAGE, EvolveLog, variant_of
@@ -178,7 +178,8 @@ def evolve(
         threads = stack.enter_context(ThreadPoolExecutor(2))
         loading = threads.submit(_load_surrogate, supplied)
         measure = None if bench is None else False
-        session = stack.enter_context(prepared_session(measure, to, limits, what[:2]))
+        loads = INDUCTORS_IMPORTS if how.compiled else ()
+        session = stack.enter_context(prepared_session(measure, to, limits, what[:2], loads=loads))
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
         checkers = _open_checkers(stack, supplied, bench)
         if checkers is not None and _may_load_early(what[1]):

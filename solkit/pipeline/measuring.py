@@ -66,17 +66,18 @@ def prepared_session(
     settings: MeasureSettings,
     paths: Sequence[str],
     count: int = 1,
+    loads: Sequence[str] = (),
 ) -> Iterator[Session | None]:
     """Yield a session whose processes start while the caller studies the candidates.
 
     ``None`` where nothing will be measured: `measure` is as for `wants_measurement`. `count`
-    candidates are timed in turns.
+    candidates are timed in turns. `loads` is as for `Session.prepare`.
     """
     if device.source != "nvml" or measure is False:
         yield None
         return
     with open_session(device, settings) as session:
-        session.prepare(paths, count)
+        session.prepare(paths, count, loads)
         yield session
 
 

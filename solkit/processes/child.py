@@ -40,12 +40,19 @@ class Child:
         env: Mapping[str, str],
         descriptors: Sequence[int] = (),
         folder: str | None = None,
+        loads: Sequence[str] = (),
     ) -> Child:
         """Return a new process; arguments as for `ForkServer.fork`."""
         read, write = os.pipe()
         try:
             fork = server.fork(
-                function, args, env=env, descriptors=descriptors, output=write, folder=folder
+                function,
+                args,
+                env=env,
+                descriptors=descriptors,
+                output=write,
+                folder=folder,
+                loads=loads,
             )
         except BaseException:
             os.close(read)

@@ -169,6 +169,7 @@ class ForkServer:
         output: int | None = None,
         folder: str | None = None,
         name: str = "",
+        loads: Sequence[str] = (),
     ) -> Fork:
         """Fork a new process that runs ``module:function``, with the caller's module path.
 
@@ -180,6 +181,7 @@ class ForkServer:
             output: the file that it prints to; the server's standard error by default.
             folder: its working directory; the caller's by default.
             name: as the system shows it; Python's by default.
+            loads: modules that the server imports first, for this process and all later ones.
 
         Raises:
             UnsupportedError: no temporary folder can be written.
@@ -193,7 +195,8 @@ class ForkServer:
             if output is None and isinstance(self._process, BorrowedServer):
                 output = descriptor_of(sys.stderr)  # the server's own is the daemon's
         prints = output is not None and output >= 0
-        header = {"function": function, "prints": prints, "name": name}
+        header: dict[str, Any] = {"function": function, "prints": prints, "name": name}
+        header["loads"] = [*loads]
         header["adds"] = bool(self._python.executable)
         sent = (*((output,) if prints and output is not None else ()), *descriptors)
         try:
@@ -436,13 +439,29 @@ def _count_threads() -> int:
     return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
+def _load_modules(names: Sequence[str]) -> None:
+    """Import modules that are not imported yet; what fails here fails where it is used."""
+    if missing := [name for name in names if name not in sys.modules]:
+        for name in missing:
+            with span(f"loading {name}", "fork server"), contextlib.suppress(Exception):
+                importlib.import_module(name)
+        _freeze_objects()
+
+
+def _freeze_objects() -> None:
+    """Spare forks the collection of what is loaded.
+
+    It would touch every object, and so copy every page that holds one.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def _prepare_server(prepare: str, args: tuple[Any, ...] = ()) -> None:
     module, _, name = prepare.partition(":")
     with span(f"loading {module}", "fork server"):
         getattr(importlib.import_module(module), name)(*args)
-    # A collection in a child would touch every object, and so copy every page that holds one.
-    gc.collect()
-    gc.freeze()
+    _freeze_objects()
     # Python 3.12 warns of threads. Those left are torch's idle pools, which hold no lock.
     warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
     _prctl(_PR_SET_DUMPABLE, 0)  # what it forked must not write into its memory
@@ -536,6 +555,7 @@ class _Server:
         return {descriptor for descriptor, _ in poll.poll()}
 
     def _fork_request(self, frame: Frame, control: Channel) -> None:
+        _load_modules(frame.header["loads"])
         lifeline = socket.socket(fileno=frame.descriptors[0])
         scratch = tempfile.mkdtemp(dir=self._scratch)
         server = os.getpid()

@@ -300,3 +300,11 @@ def test_a_derived_server_that_cannot_fork_does_not_start(server, code):
     with pytest.raises(WorkerError):
         derived.load()
     derived.close()
+
+
+def test_modules_that_are_asked_for_are_imported_before_the_fork_and_for_all_later_ones(start):
+    code = "print([name in sys.modules for name in ('wave', 'no_such_module')], flush=True)"
+    for loads, is_loaded in (((), False), (("wave", "no_such_module"), True), ((), True)):
+        child = start(code, loads=loads)
+        assert wait_until(lambda child=child: not child.is_alive)
+        assert child.printed_lines() == [f"[{is_loaded}, False]"]

@@ -671,9 +671,7 @@ def _functional_twin(func: Any) -> Any:
     return None
 
 
-def _call_into(
-    func: Any, functional: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _call_into(func: Any, functional: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the results of an ``out=`` call, as large as those of the functional overload."""
     names = [argument.name for argument in func._schema.arguments if argument.is_out]
     outs = [kwargs[name] for name in names]

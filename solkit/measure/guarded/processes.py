@@ -80,6 +80,7 @@ class Processes:
             function: Sandbox(PREPARE, ENVIRONMENT, device)
             for function in ((_REFEREE, _CANDIDATE) if settings.sandbox else ())
         }
+        self.loads: tuple[str, ...] = ()  # modules that candidates will import
         self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
         self._lock, self._is_locked = contextlib.ExitStack(), False
         self._has_left_gpu = False  # to another session: it waits however long then
@@ -318,9 +319,12 @@ class Processes:
     def _start_child(self, function: str, descriptor: int) -> Child:
         """Return a new process, with this process's module path."""
         args, env = (self._device,), environment_of(function, self._gpu)
+        loads = self.loads if function == _CANDIDATE else ()
         sandbox = self._sandboxes.get(function)
         if sandbox is None:
-            return Child.start(measuring_server, function, args, env=env, descriptors=(descriptor,))
+            return Child.start(
+                measuring_server, function, args, env=env, descriptors=(descriptor,), loads=loads
+            )
         return Child.start(
             sandbox.server(self._paths),
             function,
@@ -328,6 +332,7 @@ class Processes:
             env=sandbox.environment(env),
             descriptors=(descriptor,),
             folder=sandbox.folder,
+            loads=loads,
         )
 
 

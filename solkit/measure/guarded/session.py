@@ -121,7 +121,7 @@ class Session:
             self._await_preparation()
             self._processes.load(paths)
 
-    def prepare(self, paths: Sequence[str], count: int = 1) -> None:
+    def prepare(self, paths: Sequence[str], count: int = 1, loads: Sequence[str] = ()) -> None:
         """Start the processes in the background, so that the first candidate finds them warm.
 
         The session holds its GPU from then on. If another one holds it, nothing is prepared.
@@ -129,9 +129,12 @@ class Session:
         Args:
             paths: as for `load`.
             count: processes of candidates: those of a comparison warm up together.
+            loads: modules that candidates will import: that takes seconds, in which the GPU is
+                held, so they are imported before.
         """
         with self._using_gpu():
             self._await_preparation()
+            self._processes.loads = tuple(loads)
             self._preparation = _Preparation(self._processes, paths, count)
             self._preparation.start()
 
