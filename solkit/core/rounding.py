@@ -12,6 +12,7 @@ from dataclasses import replace
 from solkit.core.problems import Tolerance
 
 __all__ = [
+    "ADMITTED_OPERANDS",
     "LARGEST",
     "LEAST_SHARE",
     "MARGIN",
@@ -40,16 +41,17 @@ LARGEST = 6.0
 _SIGNAL_SHARE = 0.25
 """An `atol` that is a larger share of the outputs would let zeros pass."""
 
-_BF16_OPERANDS, _TF32_OPERANDS = 1e-2, 1e-3
+ADMITTED_OPERANDS = {"bf16": 1e-2, "tf32": 1e-3}
+"""The least `rtol` that admits fp32 factors of products rounded so, the coarsest first."""
 
 
 def operand_roundoff(tolerance: Tolerance | None) -> float:
     """Return the unit roundoff of the coarsest factors that an author admits in fp32; 0 if none."""
     if tolerance is None:
         return 0.0
-    if tolerance.rtol >= _BF16_OPERANDS:
+    if tolerance.rtol >= ADMITTED_OPERANDS["bf16"]:
         return ROUNDOFF["bfloat16"]
-    return ROUNDOFF["tf32"] if tolerance.rtol >= _TF32_OPERANDS else 0.0
+    return ROUNDOFF["tf32"] if tolerance.rtol >= ADMITTED_OPERANDS["tf32"] else 0.0
 
 
 def computing_share(roundoff: float, tolerance: Tolerance | None) -> float:

@@ -9,7 +9,12 @@ import pytest
 import spaces
 
 from solkit.core import Configuration, Space, Stopped, Verdict
-from solkit.measure.checking.remedies import is_about_form, remedy_of, wants_resources
+from solkit.measure.checking.remedies import (
+    is_about_form,
+    name_admitting,
+    remedy_of,
+    wants_resources,
+)
 from solkit.tuner.common_failure import find_common_failure
 from solkit.tuner.early_stopping import TaskSettings
 from solkit.tuner.tuning_problem import TuningProblem
@@ -143,6 +148,11 @@ def test_a_prior_does_not_keep_the_search_from_trying_other_values():
         (RAISES, "the function that launches the kernel"),
         ("it writes to memory outside its outputs", "OUTPUTS"),
         ("k.py:12: cannot convert", "the kernel's source"),
+        ("output 0: 3 of 8 elements differ; the worst at [1]", "something else than its reference"),
+        (
+            f"output 0: 3 of 8 elements differ; {name_admitting('tf32', 1e-3)} (tiny)",
+            '"rtol": 0.001',
+        ),
     ],
 )
 def test_the_remedy_follows_from_the_reason(message, words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_about_form", "remedy_of", "wants_resources"]
+__all__ = ["is_about_form", "name_admitting", "remedy_of", "wants_resources"]
 
 _RESOURCES = re.compile(
     r"out of (?:resource|memory)|outofresources|too (?:many|much) (?:resources|shared|registers)"
@@ -15,6 +15,9 @@ _RESOURCES = re.compile(
 # of `solkit.measure.checking.tolerance`: an output's form, or the number of outputs
 _FORM = re.compile(r"^output \d+: (shape|dtype|device) .+ where the reference has (.+)$")
 _COUNT = re.compile(r"^\d+ output\(s\); the reference has (\d+)$")
+
+# of `name_admitting`
+_ADMITTED = re.compile(r"factors rounded to (\w+) explain it, which an rtol of (\S+) admits")
 
 _OF_FORM = {
     "shape": "Return outputs of shape {}, or correct the reference's.",
@@ -33,6 +36,11 @@ def is_about_form(message: str) -> bool:
     return bool(_FORM.match(message) or _COUNT.match(message))
 
 
+def name_admitting(dtype: str, rtol: float) -> str:
+    """Say that an error is one of fp32 products in a coarser dtype, which a tolerance admits."""
+    return f"factors rounded to {dtype} explain it, which an rtol of {rtol:g} admits"
+
+
 def remedy_of(message: str) -> str:
     """Return a sentence that says what would fix a failure which parameters do not change."""
     if form := _FORM.match(message):
@@ -47,6 +55,12 @@ def remedy_of(message: str) -> str:
         return "Name the arguments that the kernel writes in OUTPUTS."
     if message.startswith("the file's check()"):
         return "Correct the kernel, or the file's check()."
+    if admitted := _ADMITTED.search(message):
+        rounded, rtol = admitted.groups()
+        return (
+            f"It is no more exact than {rounded} products: compute it in fp32, or admit that with "
+            f'TOLERANCE = {{"rtol": {rtol}, "atol": {rtol}}} in the file of the reference.'
+        )
     if message.startswith("output "):
         return "Correct the kernel, which computes something else than its reference."
     return "Correct the kernel's source: no choice of its parameters compiles or runs."

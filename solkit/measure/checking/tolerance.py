@@ -51,8 +51,15 @@ from typing import Any
 import torch
 
 from solkit.core import Tolerance, default_tolerance
-from solkit.core.rounding import MARGIN, ROUNDOFF, computing_share, with_usable_atol
+from solkit.core.rounding import (
+    ADMITTED_OPERANDS,
+    MARGIN,
+    ROUNDOFF,
+    computing_share,
+    with_usable_atol,
+)
 from solkit.measure.checking.exact import Exact, is_inexact
+from solkit.measure.checking.remedies import name_admitting
 
 __all__ = [
     "Comparison",
@@ -218,7 +225,8 @@ class Standard:
                 tally = _tally_mismatches(mine, theirs, rule)
                 max_error = max(max_error, tally.max_error)
                 if not tally.is_within(theirs, rule):
-                    errors.append(f"{where}: {tally.describe(theirs, rule)}")
+                    admitted = _admitting_tolerance(mine, theirs, rule, tally.worst)
+                    errors.append(f"{where}: {tally.describe(theirs, rule)}{admitted}")
         return Comparison(max_error, tuple(errors))
 
     def _output_rule(self, index: int) -> _Rule:
@@ -411,6 +419,26 @@ class _Tally:
             f"the worst at {place}: got {self.worst_got:.6g}, expected {self.worst_want:.6g}; "
             f"largest error {self.max_error:.4g}"
         )
+
+
+def _admitting_tolerance(got: torch.Tensor, want: torch.Tensor, rule: _Rule, worst: int) -> str:
+    """Say which tolerance admits fp32 outputs whose errors are as those of coarser factors.
+
+    Empty if none does. The worst element is asked first: of a wrong kernel, it alone.
+    """
+    if want.dtype is not torch.float32 or rule.exact is None:
+        return ""
+    mine, theirs, place = _flat_parts(got), _flat_parts(want), slice(worst, worst + 1)
+    for dtype, rtol in reversed(ADMITTED_OPERANDS.items()):
+        if rule.permitted.rtol >= rtol:
+            continue
+        tolerance = replace(rule.permitted, rtol=rtol)
+        share = computing_share(_unit_roundoff(want.dtype), tolerance)
+        wider = replace(rule, permitted=tolerance, computing=max(rule.computing, share))
+        first = _tally_mismatches(mine[place], theirs[place], wider.for_elements(place))
+        if not first.mismatched and _tally_mismatches(got, want, wider).is_within(want, wider):
+            return f"; {name_admitting(dtype, rtol)}"
+    return ""
 
 
 def _tally_mismatches(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:

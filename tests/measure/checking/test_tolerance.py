@@ -302,6 +302,30 @@ def test_a_loose_tolerance_allows_cheaper_operands(rtol, unit):
 
 
 @pytest.mark.parametrize(
+    ("off", "dtype", "tolerance", "named"),
+    [
+        (3.5 * 2**-11, torch.float32, None, "tf32 explain it, which an rtol of 0.001 admits"),
+        (3.5 * 2**-8, torch.float32, None, "bf16 explain it, which an rtol of 0.01 admits"),
+        (3.5 * 2**-8, torch.float32, Tolerance(1e-3, 0), "bf16"),
+        (5 * 2**-8, torch.float32, None, ""),  # of no such factors
+        (0.5, torch.float16, None, ""),
+    ],
+)
+def test_an_error_of_coarser_factors_names_the_tolerance_that_admits_it(
+    off, dtype, tolerance, named
+):
+    want = torch.tensor([1e-3, 1.0], dtype=dtype)
+    exact = exact_of(want, sensitivity=1.0)
+    got = want + torch.tensor([off, 0], dtype=dtype)
+    (error,) = compare_outputs([got], [want], tolerance, exact).errors
+    assert ("factors rounded to" in error) == bool(named)
+    assert named in error
+    if dtype is torch.float32 and named:
+        rtol = 1e-2 if "bf16" in error else 1e-3
+        assert passes(got, want, exact, Tolerance(rtol, 0))
+
+
+@pytest.mark.parametrize(
     ("got", "want", "exact", "right"),
     [
         (NAN, 1.0, 1.0, False),
