@@ -46,6 +46,7 @@ from solkit.core import (
     Value,
     canonical,
 )
+from solkit.core.quantities import duration
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, MemoryLimitError, SolkitError, UnsupportedError
@@ -407,6 +408,7 @@ class _Run:
             self.show,
         )
         breeding.kept_s = self.practice.kept_s()
+        breeding.replan = self._planned_ms
         breeding.prepare_practice = self.practice.prepare
         breeding.coming = self.coming
         if self.world.log is not None:
@@ -454,6 +456,21 @@ class _Run:
         except InputError as error:
             self.notes.append(f"The problem has no speed of light: {error}")
             return None
+
+    def _planned_ms(self, time_ms: float) -> float | None:
+        """Return the speed of light of the best algorithm; ``None`` if a time beats that, too."""
+        beaten = f"{duration(time_ms)} is faster than the reference's algorithm can be"
+        try:
+            plan = best(self.original.problem, self.world.device, shape=self.original.shape)
+        except SolkitError as error:
+            self.notes.append(f"{beaten}, and no better one was derived: {error}")
+            return None
+        if plan.time_ms >= time_ms:
+            self.notes.append(f"{beaten}, and no better one is known: there is no gap.")
+            return None
+        better = f"a better one takes {duration(plan.time_ms)} ({plan.plan})"
+        self.notes.append(f"{beaten}; {better}, from which gaps are counted.")
+        return plan.time_ms
 
     def _resume_from_log(self, breeding: EvolutionSearch, log: EvolveLog) -> None:
         """Take over what the log's run measured."""
@@ -672,7 +689,7 @@ class _Run:
             problem_id=kernel_of_file(self.original.file).problem_id(self.original.whole_shape),
             shape=self.original.whole_shape,
             device=world.device.key,
-            sol_ms=self._sol_ms(),
+            sol_ms=breeding.sol_ms,
             original=own,
             best=taken.variant.id,
             best_params=chosen,

@@ -240,6 +240,9 @@ class EvolutionSearch:
         notes: what limits the search, each a sentence.
         kept_s: GPU seconds of the budget that are left for the practice, where there are several
             finalists.
+        sol_ms: as given, until a time beats it.
+        replan: gives the speed of light of a better algorithm, for a right time that beats the one
+            of the algorithm as written; ``None`` if none is known.
         prepare_practice: does what the practice needs of a variant without a GPU. It is called
             while candidates are measured: with the original once the GPU has something to do, and
             with the best one when the search nears its end.
@@ -259,7 +262,7 @@ class EvolutionSearch:
         show: Callable[[EvolveStatus], None] = lambda _: None,
     ) -> None:
         self._world, self.proposers, self._how = world, tuple(proposers), settings
-        self._budget_s, self._sol_ms, self._show = budget_s, sol_ms, show
+        self._budget_s, self.sol_ms, self._show = budget_s, sol_ms, show
         variant, self._first = original
         self.archive = Archive(variant, settings.seed)
         self._bandit = Bandit(settings.seed)
@@ -274,6 +277,7 @@ class EvolutionSearch:
         self.rounds = self.measured = self.failed = 0
         self.notes: list[str] = []
         self.kept_s = 0.0
+        self.replan: Callable[[float], float | None] = lambda _: None
         self.prepare_practice: Callable[[Bred], object] = lambda _: None
         self._prepared: set[tuple[str, str]] = set()  # for the practice
         self.coming: list[Future[tuple[str, Proposal] | None]] = []
@@ -479,7 +483,7 @@ class EvolutionSearch:
 
     def _stop_reason(self) -> Stopped | None:
         best_ms = self.archive.best.time_ms
-        if self._sol_ms is not None and best_ms and self._sol_ms / best_ms >= self._how.stop_at:
+        if self.sol_ms is not None and best_ms and self.sol_ms / best_ms >= self._how.stop_at:
             return Stopped.SPEED_OF_LIGHT
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
@@ -722,6 +726,7 @@ class EvolutionSearch:
         self._frontier.tell(point, result.time_ms, is_telling)
         if result.verdict in _BLAMED:
             self._frontier.drop(variant.id)
+        self._replan_if_beaten(result)
         before = self.archive[variant.id]
         self._keep_result(before, point, result)
         after = self.archive[variant.id]
@@ -742,6 +747,19 @@ class EvolutionSearch:
                 self._prepared.add(name)
                 self._world.begin(partial(self.prepare_practice, bred))
 
+    def _replan_if_beaten(self, result: VariantOutcome) -> None:
+        """Compare with a better algorithm from now on, if a time beats the one as written."""
+        time_ms, sol_ms = result.time_ms, self.sol_ms
+        if result.verdict is not Verdict.BEATS_ALGORITHM or time_ms is None or sol_ms is None:
+            return
+        if time_ms < sol_ms:
+            self.sol_ms = self.replan(time_ms)
+            for bred in self.archive:
+                self.archive.note(bred.variant.id, gap=self._gap_of(bred.time_ms))
+
+    def _gap_of(self, time_ms: float | None) -> float | None:
+        return None if time_ms is None or not self.sol_ms else time_ms / self.sol_ms
+
     def _keep_result(self, before: Bred, point: Point, result: VariantOutcome) -> None:
         name, best_ms = before.variant.id, self.archive.best.time_ms
         self.archive.note(name, measured=before.measured + 1)
@@ -750,7 +768,7 @@ class EvolutionSearch:
         )
         if not is_better and (before.measured > 0 and before.time_ms is not None):
             return
-        gap = None if result.time_ms is None or not self._sol_ms else result.time_ms / self._sol_ms
+        gap = self._gap_of(result.time_ms)
         self.archive.note(
             name,
             verdict=result.verdict,

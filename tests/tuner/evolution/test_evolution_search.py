@@ -753,3 +753,28 @@ def test_a_random_order_ends_and_waits_for_what_is_under_way():
     assert stopped is Stopped.EXHAUSTED
     texts = ("1.0 plain", "0.5 tile", "0.4 fuse")
     assert sorted(world.measured) == sorted((text, block) for text in texts for block in (1, 2))
+
+
+@pytest.mark.parametrize("planned_ms", [0.02, None])
+def test_a_time_that_beats_the_algorithm_as_written_is_compared_with_a_better_one(planned_ms):
+    class Beating(World):
+        def measure(self, point, variant):
+            outcome = super().measure(point, variant)
+            is_beaten = outcome.time_ms < SOL_MS
+            return replace(outcome, verdict=Verdict.BEATS_ALGORITHM) if is_beaten else outcome
+
+    def replan(time_ms):
+        beaten.append(time_ms)
+        return planned_ms
+
+    beaten, world = [], Beating()
+    original = Variant(variant_id("0.04 plain"), "0.04 plain")
+    first = Point(original.id, Configuration(original.id, "kernel", {}, {"BLOCK": 1}), -3.6, 0.3)
+    proposers = [Proposer("0.03 tile")]
+    breeding = EvolutionSearch(world, proposers, (original, first), 1e3, EvolveSettings(), SOL_MS)
+    breeding.replan = replan
+    assert breeding.run() is not Stopped.SPEED_OF_LIGHT
+    assert beaten == [0.08]
+    best = breeding.archive.best
+    assert (breeding.sol_ms, best.variant.source) == (planned_ms, "0.03 tile")
+    assert best.gap == (None if planned_ms is None else pytest.approx(0.03 / 0.02))
