@@ -285,3 +285,27 @@ def test_the_originals_launches_need_no_room_on_the_gpu():
     held, timed = judged_where_same({"M": 9000}, {"M": 9000})
     assert held.passed
     assert timed == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("time_ms", "is_planned"), [(0.5, True), (1e-4, False)])
+def test_a_time_under_the_roofline_is_compared_with_the_best_algorithm(
+    tmp_path, time_ms, is_planned
+):
+    (path := tmp_path / "k.py").write_text(
+        "import torch\n"
+        'SHAPES = [{"m": 4096}]\n'
+        "def reference(x, w):\n    return (x @ w).sum(1)\n"
+        'def inputs(m=4096, device="cuda"):\n'
+        "    return torch.randn(m, m, device=device), torch.randn(m, m, device=device)\n"
+    )
+    original = SimpleNamespace(problem=str(path), shape={"m": 4096}, configuration=None)
+    world = SimpleNamespace(device=GPU, how=EvolveSettings(), original=original)
+    run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
+    planned_ms = run._planned_ms(time_ms)
+    if is_planned:  # x and w are read once, 134 MB at 4.917 TB/s
+        assert planned_ms == pytest.approx(2 * 4 * 4096**2 / 4.917e9, rel=0.02)
+        assert "from which gaps are counted" in run.notes[0]
+    else:
+        assert planned_ms is None
+        assert "there is no gap" in run.notes[0]

@@ -512,3 +512,23 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
             assert evaluator._study_new(configuration, set()) == "studied"
         assert evaluator.are_same(first.configuration, configuration) == launches_alike
         evaluator.close()
+
+
+def test_what_is_seen_in_part_is_expected_to_take_as_long_as_what_it_was_made_of(tmp_path):
+    (path := tmp_path / "k.py").write_text(GUARDED)
+    behind, before = "    return y\n", "    n = x.numel()\n"
+    stops = "    open('/no/such/file')\n"
+    texts = {
+        "whole": GUARDED.replace("BLOCK=128", "BLOCK=256"),
+        "part": GUARDED.replace(behind, stops + behind),
+        "nothing": GUARDED.replace(before, stops + before),
+    }
+    how = EvolveSettings(depth="lowered")
+    with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
+        first = Original.read(prepared, str(path), str(path), None, how)
+        evaluator = KernelEvaluator(prepared, H100, first, how, None)
+        ranking = evaluator.rank([Variant(name, text) for name, text in texts.items()], 8.0)
+        evaluator.close()
+    means = {point.variant: point.mean for point in ranking.points}
+    assert means["part"] == means["nothing"] == 3.0
+    assert means["whole"] < -5.0  # 32 KiB take microseconds

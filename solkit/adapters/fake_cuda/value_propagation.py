@@ -663,10 +663,10 @@ def _functional_twin(func: Any) -> Any:
     plain = [argument for argument in func._schema.arguments if not argument.is_out]
     if len(plain) == len(func._schema.arguments):
         return None
-    wanted = [(argument.name, str(argument.type)) for argument in plain]
+    signature = [(argument.name, str(argument.type)) for argument in plain]
     for name in func.overloadpacket.overloads():
         schema = getattr(func.overloadpacket, name)._schema
-        if [(a.name, str(a.type)) for a in schema.arguments] == wanted and not schema.is_mutable:
+        if [(a.name, str(a.type)) for a in schema.arguments] == signature and not schema.is_mutable:
             return getattr(func.overloadpacket, name)
     return None
 
