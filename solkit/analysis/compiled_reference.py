@@ -135,6 +135,9 @@ def _observed(workload: kernelfiles.Workload) -> tuple[Returned | None, frozense
     """Return what the kernel returns, and places of the arguments that it may write.
 
     The former is ``None`` if it gets tensors for its results, or fails here.
+
+    Raises:
+        InputError: it returns a number that may depend on values.
     """
     arguments = workload.tensors()
     stored = {_memory(tensor) for tensor in workload.written_arguments()}
@@ -147,14 +150,24 @@ def _observed(workload: kernelfiles.Workload) -> tuple[Returned | None, frozense
     call = getattr(workload.kernel, "returned", workload.kernel)  # of a solution, as it returns it
     if workload.destinations is None and call is not None:
         with (
+            fake_cuda.watching_guesses() as guesses,
             contextlib.suppress(Exception),  # of the user's code: what is seen before counts
             fake_triton.recording_launches({}),
             watching_launches(note),
         ):
             returned = Returned.of(call(*workload.args, **workload.kwargs), arguments)
+        if returned is not None:
+            _refuse_guessed(returned, guesses)
     pairs = zip(arguments, versions, strict=True)
     changed = (_memory(one) in stored or one._version != version for one, version in pairs)
     return returned, frozenset(place for place, is_changed in enumerate(changed) if is_changed)
+
+
+def _refuse_guessed(returned: Returned, guesses: Iterable[str]) -> None:
+    """Refuse numbers among the results that may depend on values: a file would hold them."""
+    guess = next(iter(guesses), None)
+    if guess is not None and any(isinstance(leaf, (int, float)) for leaf in returned.leaves):
+        raise InputError(f"the kernel returns a number that may depend on values: {guess}")
 
 
 def _memory(tensor: torch.Tensor) -> int:

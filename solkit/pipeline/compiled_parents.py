@@ -163,7 +163,9 @@ def entry_of(source: str, file: KernelFile) -> EntryPoint | None:
 
     if file.candidate is None or file.problem.reference is None:
         return None
-    return entry_point(source, file.path, file.candidate.params)
+    entry = entry_point(source, file.path, file.candidate.params)
+    is_model = file.problem.format == "kernelbench"
+    return entry if entry is not None and (entry.init is not None) == is_model else None
 
 
 def with_compiled_reference(

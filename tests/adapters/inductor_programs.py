@@ -189,6 +189,10 @@ def linear(x, weight, bias):
     return torch.addmm(bias, x.float(), weight.t().float(), beta=2.0, alpha=0.5)
 
 
+def without_addend(x, weight, bias):
+    return torch.addmm(bias, x.float(), weight.float(), beta=0)
+
+
 def plain(x, weight):
     return x @ weight
 
@@ -222,6 +226,7 @@ def narrowed() -> dict[str, tuple[bool, list[str], float]]:
     cases = {
         attention: [(2, 3, 8, 16), (2, 3, 5, 16), (2, 3, 5, 4), half, half, half],
         linear: [(8, 16), (4, 16), (4,), brain, brain, wide],
+        without_addend: [(8, 16), (16, 4), (4,), half, half, wide],
         plain: [(8, 16), (16, 4), wide, wide],
         mixed: [(8, 16), (16, 4), half, brain],
     }
@@ -229,6 +234,8 @@ def narrowed() -> dict[str, tuple[bool, list[str], float]]:
     for function, listed in cases.items():
         shapes, dtypes = listed[: len(listed) // 2], listed[len(listed) // 2 :]
         real = [torch.randn(s).to(d) for s, d in zip(shapes, dtypes, strict=True)]
+        if function is without_addend:
+            real[2].fill_(float("inf"))
         with FakeTensorMode() as mode:
             fakes = tuple(mode.from_tensor(tensor) for tensor in real)
             graph = trace_function(

@@ -118,6 +118,10 @@ REFUSED = {
     "numpy": (SUM.format("__import__('numpy').float64(2)"), "nothing tells y, a float64"),
     "keys": (SUM.format("{torch.half: 2}").replace("2 * y", "2"), "nothing tells y, a dict"),
     "processor": (SUM.format("torch.tensor(2.0)"), "y is not on the GPU"),
+    "values": (
+        SUM.format("x.clone()").replace("zeros_like(x)", "zeros_like(x), float(x.max())"),
+        "returns a number that may depend on values",
+    ),
     "writes": (
         SUM.format("x.clone()").replace("return x + 2 * y", "return x.mul_(2) + y"),
         "the reference writes x, the kernel does not",

@@ -25,6 +25,12 @@ def test_products_of_widened_operands_are_exact(outcomes):
     assert error < 1e-5
 
 
+def test_an_addend_of_no_weight_may_be_infinite(outcomes):
+    changed, _, error = outcomes["without_addend"]
+    assert changed
+    assert error < 1e-5
+
+
 def test_the_other_operand_is_rounded_to_what_one_was(outcomes):
     changed, names, error = outcomes["attention"]
     assert (changed, names) == (True, ["aten.bmm.dtype", "aten.bmm.dtype"])

@@ -23,7 +23,12 @@ BEST = "the best algorithm's file"
 def parents(monkeypatch):
     """Begins to compile; Inductor's texts and libraries come of the function that it is given."""
 
-    def begin(compiled, best=lambda *_, **__: SimpleNamespace(code="plan", plan="A plan"), **how):
+    def begin(
+        compiled,
+        best=lambda *_, **__: SimpleNamespace(code="plan", plan="A plan"),
+        form="native",
+        **how,
+    ):
         monkeypatch.setattr(compiled_parents, "best", best)
         monkeypatch.setattr(compiled_parents, "planned_reference", lambda *_: "planned")
         monkeypatch.setattr(
@@ -31,7 +36,7 @@ def parents(monkeypatch):
             "with_compiled_reference",
             lambda _, __, called, ___, settings, ____: compiled(called[0], settings),
         )
-        problem = Problem("p", "k.py", "native", "reference", {}, ({},))
+        problem = Problem("p", "k.py", form, "reference", {}, ({},))
         candidate = SimpleNamespace(name="kernel", params={})
         file = SimpleNamespace(problem=problem, candidate=candidate, path="k.py")
         original = Original("k.py", "k.py", file, {}, {}, Variant("first", FILE))
@@ -70,6 +75,10 @@ def test_a_reference_that_is_refused_leaves_a_note_and_no_further_program(parent
     begun = parents(compiled)
     assert proposals(begun.begin()) == []
     assert begun.notes == ["The reference's own program was not tried: it draws random numbers"]
+
+
+def test_a_function_named_kernel_is_no_entry_point_of_a_model(parents):
+    assert parents(lambda *_: ("text", ()), form="kernelbench").begin() == []
 
 
 def test_nothing_is_compiled_once_the_search_has_ended(parents):

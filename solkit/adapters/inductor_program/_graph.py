@@ -116,9 +116,9 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
         ]
         return computed
 
-    inputs = [leaves[at].detach() for at in places] + [
+    inputs = _distinct([leaves[at] for at in places]) + [
         tensor.detach() for tensor in arguments.state.values()
-    ]  # each its own, though one tensor may be several arguments
+    ]
     pure = torch.func.functionalize(flat_function, remove="mutations")
     with (
         torch.no_grad(),
@@ -138,6 +138,15 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     written = tuple(_written_places(graph))
     _refuse_shared(every, written)
     return Traced(graph, every, tuple(held), outputs[0], values, written)
+
+
+def _distinct(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors of the same memory, each another: one may be several arguments."""
+    first = {id(tensor): place for place, tensor in reversed(list(enumerate(tensors)))}
+    return [
+        tensor if first[id(tensor)] == place else tensor.detach()
+        for place, tensor in enumerate(tensors)
+    ]
 
 
 def _refuse_shared(inputs: Sequence[torch.Tensor], written: Sequence[int]) -> None:

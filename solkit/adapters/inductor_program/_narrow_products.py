@@ -109,5 +109,7 @@ def _product(emit: Callable[..., Node], first: Node, second: Node) -> Node:
 def _with_addend(emit: Callable[..., Node], node: Node, product: Node) -> Node:
     alpha, beta = node.kwargs.get("alpha", 1), node.kwargs.get("beta", 1)
     scaled = product if alpha == 1 else emit(aten.mul.Tensor, product, alpha)
+    if beta == 0:  # what would be added counts for nothing, be it infinite
+        return scaled
     addend = node.args[0] if beta == 1 else emit(aten.mul.Tensor, node.args[0], beta)
     return emit(aten.add.Tensor, scaled, addend)
