@@ -47,7 +47,6 @@ INDUCTORS_IMPORTS = ("torch._inductor.runtime.triton_helpers",)
 _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
 _LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300
-_EXPECTED = 2  # the first of them gain most: see `EvolutionSearch.coming`
 
 Written = Future[tuple[str, Proposal] | None]
 
@@ -79,6 +78,7 @@ class CompiledParents:
         entry = entry_of(original.variant.source, original.file)
         if entry is None or original.compiled is not None:
             return []
+        from solkit.tuner.evolution.evolution_search import EXPECTED
         from solkit.tuner.proposers.inductor_settings import CHOICES
 
         sm_count = self.prepared.device.sm_count
@@ -87,7 +87,7 @@ class CompiledParents:
             partial(self._program, entry, {}, _KIND, _INTENT),
             *(partial(self._program, entry, c.settings, c.kind, c.intent) for c in choices),
         ]
-        steps.insert(_EXPECTED, partial(self._best_algorithm, entry))
+        steps.insert(EXPECTED, partial(self._best_algorithm, entry))  # the first gain most
         pool = ThreadPoolExecutor(1, "programs")
         written = [pool.submit(self._written, place, step) for place, step in enumerate(steps)]
         pool.shutdown(wait=False)

@@ -65,6 +65,7 @@ from solkit.tuner.evolution.practising import finalists
 from solkit.tuner.proposers import Proposer
 
 __all__ = [
+    "EXPECTED",
     "EvolutionSearch",
     "Ranking",
     "Study",
@@ -76,7 +77,7 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
-_EXPECTED = 2  # of the variants that come outside of the rounds: the search waits for them
+EXPECTED = 2  # of the variants that come outside of the rounds: the search waits for them
 _AHEAD = 2  # proposals that are ranked before the others of a round that the GPU waits for
 _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
@@ -308,7 +309,7 @@ class EvolutionSearch:
     # --------------------------------------------------------------------------------- the course
 
     def _run_search(self) -> Stopped:
-        self._expected = self.coming[:_EXPECTED]
+        self._expected = self.coming[:EXPECTED]
         if self._world.overlaps and self._open and self.archive.best.time_ms is None:
             self._begin_round(self.archive[self.archive.original])
         self._measure_original()

@@ -42,9 +42,12 @@ from solkit.tuner.proposers.rewriter.model_forward import entry_statement
 __all__ = ["entry_point", "with_program"]
 
 _KERNEL, _FORWARD, _INIT = "kernel", "forward", "__init__"
+_ENTRIES = (_INIT, _FORWARD)
 _SPACE = ("SPACE", "valid")
 _FITS = "fits_program"
 """Attribute of a model that was built with the arguments that a program was compiled for."""
+_CALLED = ("isinstance", "len", "list", "str", "type")
+"""Functions that conditions call."""
 _PLAIN_INIT = """
 def __init__(self, *args, **kwargs):
     super().__init__(*args, **kwargs)
@@ -99,6 +102,8 @@ def with_program(
         return ""
     public, taken = _entry_of(own_owner), names_within(before, added)
     assert public is not None
+    if _is_ambiguous(own_owner, owner, params, added):
+        return ""
     is_renamed = entry.name.value != public.name.value
     former = entry.name.value if is_renamed else free_name(_before(entry.name.value), taken)
     changed: cst.BaseStatement
@@ -108,7 +113,8 @@ def with_program(
         further = [s for s in added.body if not isinstance(s, cst.ClassDef)]
     else:
         changed = _named(entry, former)
-        further = _program(added, public, params, former, conditions[1])
+        entry = entry.with_changes(name=public.name)
+        further = _program(added, entry, params, former, conditions[1])
     tree = replace_each(before, [(owner, changed)])
     return render_module(tree.with_changes(body=[*_with_imports(tree.body, further)]))
 
@@ -194,7 +200,7 @@ def _renamed(tree: cst.Module, added: cst.Module) -> tuple[cst.Module, dict[str,
     ``None`` if its imports give such a name another meaning, or a call names a parameter so.
     """
     tree = tree.with_changes(body=list(_without_space(tree)))
-    own, others = set[str](), {_KERNEL, *_SPACE}
+    own, others = set[str](), {_KERNEL, *_SPACE, *_CALLED}
     for statement in tree.body:
         own |= _bound_names(statement)
     for statement in added.body:
@@ -211,6 +217,29 @@ def _renamed(tree: cst.Module, added: cst.Module) -> tuple[cst.Module, dict[str,
         return None
     names = {name: free_name(_before(name), taken) for name in clashes}
     return substitute_names(tree, {old: cst.Name(new) for old, new in names.items()}), names
+
+
+def _is_ambiguous(
+    owner: cst.FunctionDef | cst.ClassDef,
+    renamed: cst.FunctionDef | cst.ClassDef,
+    tuned: Mapping[str, Value],
+    added: cst.Module,
+) -> bool:
+    """Tell whether a parameter would be renamed, or has a name that something else needs."""
+    kernel = next(f for f in _functions(added.body) if f.name.value == _KERNEL)
+    needed = {*_CALLED, "torch", *(p.name.value for p in kernel.params.kwonly_params)}
+    names = list(_parameter_names(owner))
+    kept = set(names) - (set() if isinstance(owner, cst.ClassDef) else set(tuned))
+    return names != list(_parameter_names(renamed)) or bool(needed & kept)
+
+
+def _parameter_names(owner: cst.FunctionDef | cst.ClassDef) -> Iterator[str]:
+    """Yield the names of parameters that conditions may read, and of those that are tuned."""
+    functions = [owner] if isinstance(owner, cst.FunctionDef) else _functions(statements_of(owner))
+    for params in (f.params for f in functions if f is owner or f.name.value in _ENTRIES):
+        stars = [p for p in (params.star_arg, params.star_kwarg) if isinstance(p, cst.Param)]
+        every = (*params.posonly_params, *params.params, *stars, *params.kwonly_params)
+        yield from (param.name.value for param in every)
 
 
 def _without_space(tree: cst.Module) -> Iterator[cst.BaseStatement]:

@@ -124,6 +124,26 @@ def test_the_entry_point_keeps_its_parameters_but_for_those_that_were_tuned():
     assert str(entry.signature) == "(x, scale=2, *, shift=0)"
 
 
+def test_a_default_is_what_it_was():
+    text = NATIVE.replace("scale=2", "scale=_helper(5)")
+    kernel = run(joined(text, PROGRAM, "x == 3", {"BLOCK": 32}))["kernel"]
+    assert kernel(4) == ["original", 104, 105, 0, 32]
+
+
+def test_a_parameter_that_was_tuned_may_have_a_name_of_the_programs():
+    text = NATIVE.replace("BLOCK", "XBLOCK")
+    kernel = run(joined(text, PROGRAM, "x == 3", {"XBLOCK": 32}))["kernel"]
+    assert kernel(3, XBLOCK=2) == ["program", -3, 2, 2]
+    assert kernel(4) == ["original", 104, 2, 0, 32]
+
+
+def test_a_condition_calls_pythons_own_functions():
+    own = "def len(x):\n    return 7\n\n\ndef _helper"
+    text = NATIVE.replace("x + 100", "len(x)").replace("def _helper", own)
+    kernel = run(joined(text, PROGRAM, "len(x) == 7"))["kernel"]
+    assert kernel("abcd") == ["original", 7, 2, 0, 16]
+
+
 def test_a_model_that_was_built_otherwise_runs_the_original():
     text = joined(
         MODEL, MODEL_PROGRAM, "x == 3 and mask is None", built="width == 8 and bias is True"
@@ -165,6 +185,11 @@ def test_a_solution_writes_what_it_is_given():
             "def _helper", "def other"
         ),
         NATIVE.replace("_helper(x), scale", "dict(_helper=x), _helper(x)"),
+        NATIVE.replace("scale=2", "XBLOCK=2").replace("scale, shift", "XBLOCK, shift"),
+        NATIVE.replace("scale=2", "len=2").replace("scale, shift", "len, shift"),
+        NATIVE.replace("scale=2", "_helper=2").replace("scale, shift", "_helper, shift"),
+        MODEL.replace("mask=None", "XBLOCK=None"),
+        MODEL.replace("width, bias", "type, bias").replace("= width", "= type"),
         "def kernel(",
         "def other(x):\n    pass\n",
     ],
