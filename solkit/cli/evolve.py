@@ -261,20 +261,23 @@ class _Asked:
 @contextlib.contextmanager
 def _chosen_proposers(
     llm_options: _Asked, seed: int, rewriter: bool
-) -> Iterator[Sequence[Proposer]]:
-    """Yield the proposers of variants; a model's process or connection ends with the block."""
+) -> Iterator[Sequence[Proposer] | None]:
+    """Yield the proposers of variants; a model's process or connection ends with the block.
+
+    ``None`` without a model: the search has its own then, and compiles the reference.
+    """
     proposers: list[Proposer] = []
     with contextlib.ExitStack() as stack:
         if (chat := _open_chat(llm_options)) is not None:
             stack.callback(chat.close)
             proposers.append(_model_proposer(chat, llm_options, seed))
-        if rewriter:
+        if not proposers and not rewriter:
+            raise InputError("--no-rewriter leaves nobody to write variants: give --model as well")
+        if proposers and rewriter:
             from solkit.tuner.proposers.rewriter import Rewriter
 
             proposers.append(Rewriter(seed, checks=False))  # the search checks what it measures
-        if not proposers:
-            raise InputError("--no-rewriter leaves nobody to write variants: give --model as well")
-        yield proposers
+        yield proposers or None
 
 
 def _model_proposer(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:

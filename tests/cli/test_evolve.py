@@ -23,6 +23,8 @@ from solkit.core import (
 from solkit.datasets.kernels import ZOO
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import shipped
+from solkit.errors import InputError
+from solkit.pipeline import evolving
 from solkit.tuner.evolution.default_params import with_params
 
 RUN = CliRunner()
@@ -156,6 +158,22 @@ def test_a_file_that_is_not_recorded_is_told_from_those_that_are(recording, tmp_
     refused = RUN.invoke(app, ["evolve", str(other), *command])
     assert refused.exit_code == 2
     assert "no such source as other.py; it has: softmax/three_pass" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "is_compiled"), [("--compiled", True), ("--no-compiled", False)]
+)
+def test_references_are_compiled_where_no_model_writes_variants(monkeypatch, option, is_compiled):
+    requested = {}
+
+    def evolve(*_, parts, settings, **__):
+        requested.update(proposers=parts.proposers, is_compiled=settings.compiled)
+        raise InputError("that will do")
+
+    monkeypatch.setattr(evolving, "evolve", evolve)
+    result = RUN.invoke(app, ["evolve", str(FOLDER / "problem.py"), "--gpu-seconds", "1", option])
+    assert "that will do" in result.output
+    assert requested == {"proposers": None, "is_compiled": is_compiled}
 
 
 def test_without_a_recording_a_gpu_is_needed():
