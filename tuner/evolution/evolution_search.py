@@ -77,7 +77,7 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
-EXPECTED = 2  # of the variants that come outside of the rounds: the search waits for them
+EXPECTED = 3  # of the variants that come outside of the rounds: the search waits for them
 _AHEAD = 2  # proposals that are ranked before the others of a round that the GPU waits for
 _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
@@ -248,7 +248,7 @@ class EvolutionSearch:
             while candidates are measured: with the original once the GPU has something to do, and
             with the best one when the search nears its end.
         coming: further variants of the original, written outside of the rounds, by proposer. The
-            search waits for the first two. One that is nothing is ``None``.
+            search waits for the first three. One that is nothing is ``None``.
     """
 
     def __init__(

@@ -43,6 +43,11 @@ class Choice:
 
 CHOICES = (
     Choice(
+        "fused attention",
+        "Attention that is written out runs as one kernel, which keeps no scores in memory.",
+        {"solkit.fused_attention": True},  # solkit.adapters.inductor_program
+    ),
+    Choice(
         "narrow products",
         "Operands that were widened to fp32 are multiplied in 16 bits; one beside them is rounded.",
         {"solkit.narrow_products": True},  # solkit.adapters.inductor_program

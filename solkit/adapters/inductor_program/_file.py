@@ -25,6 +25,7 @@ from solkit.adapters.inductor_program._entry import (
     state_conditions,
     tensor_conditions,
 )
+from solkit.adapters.inductor_program._fused_attention import FUSED_ATTENTION, fuse_attention
 from solkit.adapters.inductor_program._graph import Result, Traced, trace_function
 from solkit.adapters.inductor_program._kernels import kernel_spaces, valid_lines
 from solkit.adapters.inductor_program._module import generated_module
@@ -36,6 +37,10 @@ from solkit.errors import InputError, SolkitError
 __all__ = ["Written", "program_of"]
 
 _SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": False}
+_REWRITES = {
+    FUSED_ATTENTION: (fuse_attention, "it writes no attention out"),
+    NARROW_PRODUCTS: (narrow_products, "it multiplies nothing that was widened"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
 
     Args:
         reference: with its arguments.
-        settings: of ``torch._inductor.config``, besides its defaults; and `NARROW_PRODUCTS`.
+        settings: of ``torch._inductor.config``, besides its defaults; and
+            `FUSED_ATTENTION` and `NARROW_PRODUCTS`.
 
     Raises:
         InputError: there is no such program, or a kernel file cannot hold it; says which operation
@@ -75,8 +81,9 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     inductor.prepare()
     own_settings = dict(settings or {})
     tracing = trace_function(reference.call, reference.tensors)
-    if own_settings.pop(NARROW_PRODUCTS, False) and not narrow_products(tracing.graph):
-        raise InputError("it multiplies nothing that was widened")
+    for name, (rewrite, why) in _REWRITES.items():
+        if own_settings.pop(name, False) and not rewrite(tracing.graph):
+            raise InputError(why)
     names = _name_inputs(reference, tracing)
     module = generated_module(_generate_source(tracing, own_settings))
     program = rewrite_module(module, [name for name, _ in names])

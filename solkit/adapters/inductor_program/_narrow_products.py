@@ -13,20 +13,20 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-__all__ = ["NARROW_PRODUCTS", "narrow_products"]
+__all__ = ["CONVERSIONS", "NARROW", "NARROW_PRODUCTS", "PRODUCTS", "emitter", "narrow_products"]
 
 NARROW_PRODUCTS = "solkit.narrow_products"
 """Setting of a program, next to those of Inductor."""
 
 aten = torch.ops.aten
-_NARROW = (torch.float16, torch.bfloat16)
-_CONVERSIONS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
+NARROW = (torch.float16, torch.bfloat16)
+CONVERSIONS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _VIEWS = {
     *(aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.expand.default),
     *(aten.permute.default, aten.transpose.int, aten.t.default, aten.clone.default),
     *(aten.unsqueeze.default, aten.squeeze.dim, aten.slice.Tensor, aten.select.int),
 }
-_PRODUCTS: Mapping[Any, int] = {
+PRODUCTS: Mapping[Any, int] = {
     aten.mm.default: 0,
     aten.bmm.default: 0,
     aten.addmm.default: 1,
@@ -37,7 +37,7 @@ _PRODUCTS: Mapping[Any, int] = {
 
 def narrow_products(module: GraphModule) -> bool:
     """Compute products of widened operands in their former dtype; tell whether there are any."""
-    nodes = [node for node in module.graph.nodes if node.target in _PRODUCTS]
+    nodes = [node for node in module.graph.nodes if node.target in PRODUCTS]
     changed = [_narrow_product(module.graph, node) for node in nodes]
     if any(changed):
         module.graph.eliminate_dead_code()
@@ -46,7 +46,7 @@ def narrow_products(module: GraphModule) -> bool:
 
 
 def _narrow_product(graph: Graph, node: Node) -> bool:
-    place = _PRODUCTS[node.target]
+    place = PRODUCTS[node.target]
     factors = node.args[place : place + 2]
     if node.meta["val"].dtype is not torch.float32:
         return False
@@ -55,7 +55,7 @@ def _narrow_product(graph: Graph, node: Node) -> bool:
         return False
     (dtype,) = dtypes
     with graph.inserting_before(node):
-        emit = _emitter(graph)
+        emit = emitter(graph)
         result = _product(emit, *(_narrowed(emit, factor, dtype) for factor in factors))
         if place:
             result = _with_addend(emit, node, result)
@@ -64,7 +64,7 @@ def _narrow_product(graph: Graph, node: Node) -> bool:
     return True
 
 
-def _emitter(graph: Graph) -> Callable[..., Node]:
+def emitter(graph: Graph) -> Callable[..., Node]:
     """Return a function that adds an operator with the properties of its result."""
 
     def emit(target: Any, *args: Any, **kwargs: Any) -> Node:
@@ -80,11 +80,11 @@ def _former_dtype(factor: Any) -> torch.dtype | None:
     """Return the 16-bit dtype that a factor was widened from; ``None`` if it was not."""
     while isinstance(factor, Node) and factor.target in _VIEWS:
         factor = factor.args[0]
-    if not isinstance(factor, Node) or factor.target not in _CONVERSIONS:
+    if not isinstance(factor, Node) or factor.target not in CONVERSIONS:
         return None
     source = factor.args[0]
     dtype = source.meta["val"].dtype if isinstance(source, Node) else None
-    return dtype if dtype in _NARROW else None
+    return dtype if dtype in NARROW else None
 
 
 def _narrowed(emit: Callable[..., Node], factor: Any, dtype: torch.dtype) -> Node:
