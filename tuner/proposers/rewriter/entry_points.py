@@ -48,6 +48,7 @@ _FITS = "fits_program"
 """Attribute of a model that was built with the arguments that a program was compiled for."""
 _CALLED = ("isinstance", "len", "list", "str", "type")
 """Functions that conditions call."""
+_PARTS = 40  # of a condition, in one statement
 _PLAIN_INIT = """
 def __init__(self, *args, **kwargs):
     super().__init__(*args, **kwargs)
@@ -293,8 +294,19 @@ def _named(function: cst.FunctionDef, name: str) -> cst.FunctionDef:
     return function.with_changes(name=cst.Name(name))
 
 
-def _guard(condition: str, call: str) -> cst.BaseStatement:
-    return parse_statement(f"if not ({condition}):\n    return {call}\n")
+def _guards(condition: str, call: str) -> list[cst.BaseStatement]:
+    """Return statements that return a call where a condition does not hold.
+
+    A large model's has a thousand parts, which would be nested as deep in one expression.
+    """
+    parts = [condition]
+    match ast.parse(condition, mode="eval").body:
+        case ast.BoolOp(op=ast.And(), values=values):
+            parts = [ast.unparse(value) for value in values]
+    return [
+        parse_statement(f"if not ({' and '.join(parts[at : at + _PARTS])}):\n    return {call}\n")
+        for at in range(0, len(parts), _PARTS)
+    ]
 
 
 def _passed(params: cst.Parameters, tuned: Mapping[str, Value], skipped: int = 0) -> list[str]:
@@ -315,10 +327,10 @@ def _program(
     condition: str,
 ) -> list[cst.BaseStatement]:
     """Return a program's statements with an entry point of the former parameters."""
-    guard = _guard(condition, f"{before}({', '.join(_passed(public.params, params))})")
+    guards = _guards(condition, f"{before}({', '.join(_passed(public.params, params))})")
     kernel = next(f for f in _functions(added.body) if f.name.value == _KERNEL)
     if public.name.value != _KERNEL:
-        return [*added.body, _solution(public, kernel, guard)]
+        return [*added.body, _solution(public, kernel, guards)]
     own = public.params
     kept = [p for p in own.kwonly_params if p.name.value not in params]
     star = own.star_arg
@@ -329,12 +341,12 @@ def _program(
         star_arg=star,
         kwonly_params=[*kept, *kernel.params.kwonly_params],
     )
-    changed = with_body(kernel, [guard, *statements_of(kernel)]).with_changes(params=merged)
+    changed = with_body(kernel, [*guards, *statements_of(kernel)]).with_changes(params=merged)
     return [changed if statement is kernel else statement for statement in added.body]
 
 
 def _solution(
-    run: cst.FunctionDef, kernel: cst.FunctionDef, guard: cst.BaseStatement
+    run: cst.FunctionDef, kernel: cst.FunctionDef, guards: Sequence[cst.BaseStatement]
 ) -> cst.FunctionDef:
     """Return an entry point that hands its arguments on; results go where it is told."""
     inputs = [p.name.value for p in kernel.params.params]
@@ -345,7 +357,7 @@ def _solution(
         lines = [f"results = {call}"]
         lines += [f"{name}.copy_(results[{place}])" for place, name in enumerate(outputs)]
     params = run.params.with_changes(star_kwarg=cst.Param(cst.Name("params")))
-    body = [guard, *parse_statements("\n".join(lines) + "\n")]
+    body = [*guards, *parse_statements("\n".join(lines) + "\n")]
     return with_body(run, body).with_changes(params=params)
 
 
@@ -363,8 +375,8 @@ def _model(
     own = {"self": cst.Name(owner)}
     before = _before(_FORWARD)
     passed = ", ".join(_passed(forward.params, {}, 1))
-    guard = substitute_names(_guard(called, f"self.{before}({passed})"), own)
-    body = [guard, *(substitute_names(s, own) for s in statements_of(handing))]
+    guards = _guards(called, f"self.{before}({passed})")
+    body = [substitute_names(s, own) for s in (*guards, *statements_of(handing))]
     params = forward.params.with_changes(star_kwarg=cst.Param(cst.Name("params")))
     entry = with_body(forward, body).with_changes(params=params)
     changed = replace_each(model, [(forward, _named(forward, before))])

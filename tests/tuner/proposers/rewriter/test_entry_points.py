@@ -157,6 +157,14 @@ def test_a_model_that_was_built_otherwise_runs_the_original():
     assert model(9).forward(3) == ["original", 12]
 
 
+def test_a_condition_may_have_a_thousand_parts():
+    condition = " and ".join(["x == 3", *(f"self.width != {n}" for n in range(5000, 6000))])
+    model = run(joined(MODEL, MODEL_PROGRAM, condition))["ModelNew"]
+    assert model(8).forward(3) == ["program", 3, 8, 1]
+    assert model(8).forward(4) == ["original", 12]
+    assert model(5999).forward(3) == ["original", 6002]
+
+
 def test_a_model_without_an_init_of_its_own_gets_one():
     text = MODEL.replace("class ModelNew(Module):", "class Base(Module):").replace(
         "    def forward", "\n\nclass ModelNew(Base):\n    def forward"
