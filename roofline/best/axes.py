@@ -149,6 +149,13 @@ class Axes:
         """Keep the traced size of dimensions."""
         self._fixed += [tuple(dim) for dim in dims]
 
+    def is_fixed(self, dim: Sequence[int]) -> bool:
+        """Tell whether a dimension keeps its traced size."""
+        return self._fixed_leaves().issuperset(self.resolved(dim))
+
+    def _fixed_leaves(self) -> set[int]:
+        return {leaf for dim in self._fixed for leaf in self.resolved(dim)}
+
     def derive(self, dim: Dim, function: Callable[..., int], *operands: Dim) -> None:
         """Note that the size of a dimension is a function of the sizes of others."""
         self._derived.append(_Derived(dim, operands, function))
@@ -162,7 +169,7 @@ class Axes:
             NoPlanError: none was found that keeps every equation.
         """
         leaves = sorted({leaf for atom in self.sizes for leaf in self._leaves(atom)})
-        fixed = {leaf for dim in self._fixed for leaf in self.resolved(dim)}
+        fixed = self._fixed_leaves()
         windows = {
             leaf for rule in self._derived for dim in rule.operands for leaf in self.resolved(dim)
         }

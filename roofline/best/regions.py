@@ -557,6 +557,23 @@ def _pad(regions: Regions, node: Node) -> Terms:
     return tuple(terms)
 
 
+def _cat(regions: Regions, node: Node) -> Terms:
+    """Return the sum of the parts, each between zeros."""
+    out, start = regions.result_dims(node), 0
+    place = node.arguments.get("dim", 0) % len(out)
+    if not all(regions.dimensions.axes.is_fixed(regions.dims(p)[place]) for p in node.args[0][:-1]):
+        raise CutError  # at other sizes the parts begin elsewhere
+    terms: list[Term] = []
+    for part in node.args[0]:
+        for term in regions.of(part):
+            result = regions.labels.of_dim(out[place])
+            equation = _affine(regions, result, [(term.dims[place], 1)], start)
+            dims = (*term.dims[:place], result, *term.dims[place + 1 :])
+            terms.append(replace(term, dims=dims, equations=(*term.equations, equation)))
+        start += regions.dimensions.axes.size(regions.dims(part)[place])
+    return tuple(terms)
+
+
 _Rule = Callable[[Regions, Node], Terms]
 _COPIES = "alias detach clone lift_fresh _to_copy contiguous"
 _SINGLE = "amax amin max min logsumexp prod median cumsum cumprod"
@@ -586,6 +603,7 @@ _RULES: dict[str, _Rule] = {
     **{f"adaptive_avg_pool{n}d": _adaptive for n in (1, 2, 3)},
     **{f"upsample_nearest{n}d": _upsample for n in (1, 2, 3)},
     "slice": _slice,
+    "cat": _cat,
     "constant_pad_nd": _pad,
 }
 

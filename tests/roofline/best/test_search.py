@@ -64,6 +64,17 @@ def test_parts_of_a_split_product_are_multiplied_from_the_thin_end(parts):
     assert [result for result in re.findall(r'->(\w*)"', code) if len(result) > 1] == []
 
 
+def test_joined_keys_are_multiplied_part_by_part():
+    """Half of each key comes from a product, and one query meets them."""
+
+    def reference(tokens, weight, query):
+        narrow, others = tokens.split([32, 8], -1)
+        return (query @ torch.cat([(narrow @ weight)[:, :24], others], -1).T).tanh()
+
+    code = equal(derived(reference, (512, 40), (32, 48), (1, 32)))
+    assert [result for result in re.findall(r'->(\w*)"', code) if len(result) > 1] == []
+
+
 def test_a_repeated_product_is_made_once():
     code = equal(
         derived(lambda x, w: torch.cat([torch.tanh(x @ w), x @ (w * 2)], -1), (64, 64), (64, 64))
