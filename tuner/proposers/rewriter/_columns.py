@@ -62,6 +62,7 @@ class Columns:
         first = f"{loop.name}*{blocked.block}" if counts and blocked is not None else loop.name
         step = integer_literal(loop.step) or 0
         self.is_known = step > 0 or render_code(loop.step) in function.constants
+        self._width = blocked.block if blocked is not None else render_code(loop.step)
         self._firsts = {first, "*".join(reversed(first.split("*")))}
 
     def has(self, node: cst.BaseExpression) -> bool:
@@ -90,7 +91,8 @@ class Columns:
             return value is not None and self._is_range(value)
         if called_name(node) != "tl.arange":
             return False
-        return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
+        bounds = [render_code(arg.value) for arg in cst.ensure_type(node, cst.Call).args]
+        return bounds == ["0", self._width]  # wider blocks reach into the next trip
 
 
 def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:

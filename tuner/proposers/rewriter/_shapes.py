@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 
 __all__ = [
     "Shape",
+    "Shapes",
     "block_shapes",
     "elements_of",
     "mixes_lengths",
@@ -53,15 +54,10 @@ def mixes_lengths(function: JitFunction, one: str, other: str) -> bool:
     return any({one, other} <= lengths for lengths in _shapes_in(function).mixed)
 
 
-def _shapes_in(function: JitFunction) -> _Shapes:
-    worker = _Shapes()
+def _shapes_in(function: JitFunction) -> Shapes:
+    worker = Shapes()
     for statement in walk_statements(function.body):
-        binding = single_assignment(statement)
-        if binding is not None:
-            worker.names[binding.target] = worker.shape_of(binding.value)
-        elif isinstance(statement, cst.SimpleStatementLine):
-            for call in calls_within(statement):
-                worker.shape_of(call)
+        worker.follow(statement)
     return worker
 
 
@@ -76,7 +72,7 @@ def operand_shapes(
         in_stores: whether calls in other statements count, too.
         place: of the operand among a call's arguments.
     """
-    worker, shapes = _Shapes(), dict[int, Shape]()
+    worker, shapes = Shapes(), dict[int, Shape]()
     for statement in walk_statements(function.body):
         binding = single_assignment(statement)
         is_store = in_stores and isinstance(statement, cst.SimpleStatementLine)
@@ -92,7 +88,7 @@ def operand_shapes(
 
 def shape_of(node: cst.BaseExpression) -> Shape:
     """Return the shape of an expression in which all names are numbers or pointers."""
-    return _Shapes().shape_of(node)
+    return Shapes().shape_of(node)
 
 
 def elements_of(shape: Shape, sizes: Mapping[str, int]) -> int:
@@ -101,8 +97,8 @@ def elements_of(shape: Shape, sizes: Mapping[str, int]) -> int:
 
 
 @dataclass
-class _Shapes:
-    """Shapes so far.
+class Shapes:
+    """Shapes of what statements compute, in their order.
 
     Attributes:
         names: of names.
@@ -116,7 +112,17 @@ class _Shapes:
     products: set[Shape] = field(default_factory=set)
     mixed: set[frozenset[str]] = field(default_factory=set)
 
+    def follow(self, statement: cst.BaseStatement) -> None:
+        """Add the shapes of a statement, and of the name that it assigns."""
+        binding = single_assignment(statement)
+        if binding is not None:
+            self.names[binding.target] = self.shape_of(binding.value)
+        elif isinstance(statement, cst.SimpleStatementLine):
+            for call in calls_within(statement):
+                self.shape_of(call)
+
     def shape_of(self, node: cst.BaseExpression) -> Shape:
+        """Return the shape of an expression; empty if it is not known."""
         shape = self._shape_of(node)
         self.seen.add(shape)
         return shape

@@ -7,7 +7,7 @@ are true, and one over the rest. Trips keep their order, so whatever they comput
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -43,8 +43,10 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
+    walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._shapes import Shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 
 __all__ = ["FullTrips"]
@@ -123,6 +125,8 @@ def _full_trips(
             truths[id(node)] = limit[2]
             cuts_rows |= blocks.has(limit[0])
     trip = _FullTrip(truths)
+    for statement in walk_statements(before):
+        trip.shapes.follow(statement)
     body = [trip.without_masks(statement) for statement in loop.body]
     if not cuts_rows or trip.is_cut or not trip.is_changed:
         return None
@@ -164,14 +168,15 @@ class _FullTrip:
     Attributes:
         comparisons: whether they are true, by their ids.
         is_changed: whether a mask went.
-        is_cut: whether a mask leaves a number of a block, or one of its rows.
+        is_cut: whether something may have another shape without a mask.
+        shapes: of what was computed so far.
     """
 
     comparisons: dict[int, bool]
     is_changed: bool = False
     is_cut: bool = False
+    shapes: Shapes = field(default_factory=Shapes)
     _names: dict[str, bool] = field(default_factory=dict)
-    _is_added: bool = False
 
     def without_masks(self, statement: cst.BaseStatement) -> cst.BaseStatement:
         """Return a statement without masks that are known; statements come in their order."""
@@ -181,20 +186,49 @@ class _FullTrip:
             self._names.pop(name, None)
         if binding is not None and value is not None:
             self._names[binding.target] = value
-            return statement
-        self._is_added = binding is not None and binding.operator == "+="
-        pairs = list(self._plain_parts(statement))
+            result = statement
+        else:
+            result = self._without_masks(statement)
+        for inner in walk_statements([statement]):
+            self.shapes.follow(inner)
+        return result
+
+    def _without_masks(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        binding = single_assignment(statement)
+        spread = {id(binding.operand)} if binding and binding.operator == "+=" else set[int]()
+        pairs = list(self._plain_parts(statement, spread))
         self.is_changed |= bool(pairs)
         return replace_each(statement, pairs) if pairs else statement
 
-    def _plain_parts(self, node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
-        """Yield the outermost parts that have a mask, each with what it is without."""
+    def _plain_parts(
+        self, node: cst.CSTNode, spread: Container[int] = ()
+    ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+        """Yield the outermost parts that have a mask, each with what it is without.
+
+        Args:
+            node: the parts are in it.
+            spread: identities of parts that may have fewer elements: others give the shape.
+        """
         plain = self._plain(node) if isinstance(node, cst.BaseExpression) else node
         if plain is not node:
+            self.is_cut |= id(node) not in spread and not self._has_shape_of(node, plain)
             yield node, plain
             return
-        for child in child_nodes(node):
-            yield from self._plain_parts(child)
+        mask = _mask_of(node)
+        if mask is not None:
+            spread = {id(part) for part in _conjuncts(mask)}
+        pairs = [pair for child in child_nodes(node) for pair in self._plain_parts(child, spread)]
+        if mask is not None and pairs:
+            self.is_cut |= not self._has_shape_of(node, replace_each(node, pairs))
+        yield from pairs
+
+    def _has_shape_of(self, node: cst.CSTNode, plain: cst.CSTNode) -> bool:
+        shapes = [
+            self.shapes.shape_of(part)
+            for part in (node, plain)
+            if isinstance(part, cst.BaseExpression)
+        ]
+        return shapes[0] == shapes[1]
 
     def _plain(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """Return a choice, a load or a combined mask without what is known in it."""
@@ -209,11 +243,7 @@ class _FullTrip:
             truth = self._truth(test)
             if truth is None:
                 return node
-            kept = one if truth else two
-            if _is_smaller(kept) and not self._is_added:
-                self.is_cut = True
-                return node
-            return parenthesized(self._inner(kept))
+            return parenthesized(self._inner(one if truth else two))
         mask = argument_of(node, 1, "mask")
         if called_name(node) != "tl.load" or mask is None or self._truth(mask) is not True:
             return node
@@ -243,10 +273,20 @@ class _FullTrip:
         return self.comparisons.get(id(node))
 
 
-def _is_smaller(node: cst.BaseExpression) -> bool:
-    """Tell whether an expression may have fewer elements than the choice that it is part of."""
-    numbers = (cst.Integer, cst.Float, cst.UnaryOperation, cst.Subscript)
-    return isinstance(node, numbers) or called_name(node) == "float"
+def _mask_of(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """Return the mask of a choice or a load."""
+    name = called_name(node)
+    if not isinstance(node, cst.Call) or name not in ("tl.where", "tl.load"):
+        return None
+    return node.args[0].value if name == "tl.where" else argument_of(node, 1, "mask")
+
+
+def _conjuncts(mask: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Yield a mask and the masks that it is made of."""
+    yield mask
+    if isinstance(mask, cst.BinaryOperation):
+        yield from _conjuncts(mask.left)
+        yield from _conjuncts(mask.right)
 
 
 _CHOICE = 3

@@ -431,8 +431,9 @@ class _RewrittenTrip:
         name = called_name(node)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
             inner = self._linear(node.func.value, axis, change)
-            func = None if inner is None else node.func.with_changes(value=parenthesized(inner))
-            return None if func is None else node.with_changes(func=func)
+            if inner is None or not (_is_wide(node) or self._is_share(inner)):
+                return None  # a narrow type may not hold it
+            return node.with_changes(func=node.func.with_changes(value=parenthesized(inner)))
         if name == "tl.where" and render_code(node.args[2].value) in ("0", "0.0"):
             return self._linear_argument(node, 1, axis, change)
         if name == "tl.dot" and argument_of(node, 2, "acc") is None:
@@ -452,6 +453,31 @@ class _RewrittenTrip:
         arg = node.args[place]
         new = self._linear(arg.value, axis, change)
         return None if new is None else replace_each(node, [(arg.value, new)])
+
+    def _is_share(self, node: cst.BaseExpression) -> bool:
+        """Tell whether a value is at most 1: powers relative to their maximum, and products."""
+        node = self._trip.peeled(node)
+        if isinstance(node, cst.Subscript):
+            return self._is_share(node.value)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+            return self._is_share(node.left) and self._is_share(node.right)
+        if called_name(node) == "tl.where":
+            _, one, two = (arg.value for arg in cst.ensure_type(node, cst.Call).args)
+            return self._is_share(one) and render_code(two) in ("0", "0.0")
+        parts = _shifted(node)
+        return parts is not None and self._is_maximum(parts[1], parts[0])
+
+    def _is_maximum(self, node: cst.BaseExpression, of: cst.BaseExpression) -> bool:
+        """Tell whether a value is the maximum of another one, and perhaps of more."""
+        node, of = self._trip.peeled(node), self._trip.root(of)
+        if isinstance(node, cst.Subscript):
+            return self._is_maximum(node.value, of)
+        args = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
+        if called_name(node) == "tl.max":
+            return render_code(self._trip.root(args[0])) == render_code(of)
+        is_larger = called_name(node) in ("tl.maximum", "max")
+        same = (render_code(self._trip.root(arg)) == render_code(of) for arg in args)
+        return is_larger and (any(same) or any(self._is_maximum(arg, of) for arg in args))
 
     def _without_axis(self, node: cst.BaseExpression, axis: str) -> cst.BaseExpression:
         """Return ``x`` for ``x[:, None]``, if that is the axis."""
@@ -497,6 +523,10 @@ class _RewrittenTrip:
         """Return what a name stood for, which has another value now."""
         is_power = called_name(value) in EXPONENTIALS
         return self._named(value, place) if is_power else parenthesized(value)
+
+
+def _is_wide(cast: cst.Call) -> bool:
+    return [render_code(arg.value) for arg in cast.args] in (["tl.float32"], ["tl.float64"])
 
 
 def _plain(numbered: str) -> str:

@@ -168,21 +168,51 @@ def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
     body, after = unpacked_statements(loop.body), function.body[place + 1 :]
     blocked, read_later = as_blocked_loop(loop, function), names_read_first(after)
     references = _references(loop, read_later)
-    is_causal = any(mask.has_first for mask in _masks_of(loop, body, function, place))
-    if blocked is None or not references or not is_causal or loop.name in read_later:
+    causal = [mask for mask in _masks_of(loop, body, function, place) if mask.has_first]
+    if blocked is None or not references or not causal or loop.name in read_later:
         return None
     own = single_values(function.body[:place])
     columns = Columns(loop, single_values(body), own, function)
     moving = {loop.name, *assigned_names(*body)}
+    has_own = any(_has_own_column(mask, blocked.bound, after, own) for mask in causal)
     for node in (n for s in body for n in nodes_within(s) if isinstance(n, cst.Comparison)):
         begin = _begin_of(node, columns, single_values(body), Blocks(own, function))
         if not begin or names_within(parse_expression(begin)) & moving:
             continue
-        mask = _Mask(node, "", _FALSE, has_first=True)
+        mask = _Mask(node, "", _FALSE, has_first=has_own)
         if _is_neutral(body, mask, read_later, references):
             count = f"({begin}) // {blocked.block}"
             return f"tl.maximum(0, {count if blocked.counts else f'{count} * {blocked.block}'})"
     return None
+
+
+def _has_own_column(
+    mask: _Mask,
+    stop: cst.BaseExpression,
+    after: Sequence[cst.BaseStatement],
+    values: Mapping[str, cst.BaseExpression],
+) -> bool:
+    """Tell whether rows that are stored behind a loop are less than its end, as its columns are.
+
+    Others may have no column within a window: then numbers far down are all that they have.
+    """
+    first, (to,) = mask.node.left, mask.node.comparisons
+    rows = {plain_code(without_axes(side)) for side in (first, to.comparator)}
+    masks = (values.get(code, node) for node in _store_masks(after) for code in [plain_code(node)])
+    return any(
+        plain_code(without_axes(node.left)) in rows
+        and isinstance(node.comparisons[0].operator, cst.LessThan)
+        and plain_code(node.comparisons[0].comparator) == plain_code(stop)
+        for node in nodes_within(*masks)
+        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1
+    )
+
+
+def _store_masks(statements: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseExpression]:
+    for statement in statements:
+        for call in calls_within(statement, "tl.store"):
+            if (mask := argument_of(call, 2, "mask")) is not None:
+                yield mask
 
 
 def _begin_of(
@@ -368,7 +398,7 @@ class _Fills:
             return False
         end = plain_code(test.comparisons[0].comparator)
         is_end = self.columns.has(test.left) and end == plain_code(self.loop.stop)
-        return is_end or any(code in plain_code(mask) for mask in self._store_masks())
+        return is_end or any(code in plain_code(mask) for mask in _store_masks(self.after))
 
     def _keeps_diagonal(self, test: cst.Comparison) -> bool:
         """Tell whether it is a window that ends at the row itself, as ``row - column < width``."""
@@ -386,12 +416,6 @@ class _Fills:
         row = plain_code(first.left)
         is_difference = isinstance(first.operator, cst.Subtract) and row in sides
         return is_difference and self.columns.has(column) and not self.columns.has(first.left)
-
-    def _store_masks(self) -> Iterator[cst.BaseExpression]:
-        for statement in self.after:
-            for call in calls_within(statement, "tl.store"):
-                if (mask := argument_of(call, 2, "mask")) is not None:
-                    yield mask
 
 
 def _is_fixed_name(node: cst.BaseExpression, moving: set[str]) -> bool:

@@ -70,3 +70,30 @@ def test_a_comparison_that_is_a_number_stays():
     (first, _), variant = loops(source)
     assert "+ 0.0 * (rows[:, None] >= cols[None, :])" in first[1]
     assert HEADER in variant
+
+
+BIAS = "b = tl.load(K + cols, mask=cols < S, other=0.0)"
+ROW = "tl.where(rows[:, None] >= cols[None, :], b, 0.0)"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"{BIAS}[None, :]\n        b = {ROW}\n        top += tl.sum(b, 0)",
+        f"b = tl.load(K + start)\n        top += tl.sum({ROW}, 1)",
+        "b = (rows[:, None] >= cols[None, :]) & (cols % 3 == 0)[None, :]\n"
+        "        top += tl.sum(b.to(tl.int32), 0)",
+        "b = tl.load(K + cols[None, :], mask=rows[:, None] >= cols[None, :], other=0.0)\n"
+        "        top += tl.sum(b, 0)",
+    ],
+)
+def test_what_would_have_fewer_elements_stays(lines):
+    source = CAUSAL.replace("        top = new\n", f"        top = new\n        {lines}\n")
+    assert lines in source
+    assert not variants(FullTrips(), source)
+
+
+def test_a_trip_whose_columns_reach_into_the_next_stays():
+    wide = CAUSAL.replace("cols = start + tl.arange(0, BLOCK)", "cols = start + tl.arange(0, WIDE)")
+    wide = wide.replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, WIDE: tl.constexpr")
+    assert not variants(FullTrips(), wide.replace("BLOCK=16", "BLOCK=16, WIDE=32"))

@@ -144,3 +144,14 @@ def test_a_fused_sum_is_two_operations():
     )
     assert "tl.fma" not in form
     assert "multiple_of" not in form
+
+
+NARROW = ("tl.dot(p, v, input", "tl.dot(p.to(tl.float16), v.to(tl.float16), input")
+
+
+def test_shares_of_a_narrow_type_stay_at_most_one():
+    source = ATTEND.replace(*NARROW)
+    assert " / " not in trip(source)
+    over = source.replace("own = tl.max(scores, 1)", "own = tl.max(scores, 1) - 15.0")
+    assert " / " in trip(over)  # exp(15) is more than fp16 holds
+    assert " / " not in trip(over.replace("float16", "float32"))

@@ -145,6 +145,8 @@ def test_a_window_may_be_written_otherwise():
         ("        top = new\n", "        top = new\n        total += 1\n"),
         ("        top = new\n", "        top = new\n        tl.store(O + start, 0.0)\n"),
         ("< 20, scores, -1e9", "< 20, scores, -10.0"),  # such keys have a weight
+        ("total[:, None], mask=rows[:, None] < S", "total[:, None], mask=rows[:, None] < D"),
+        ("start + tl.arange(0, BLOCK)", "start + tl.arange(0, D)"),  # of the next trip, too
     ],
 )  # fmt: skip
 def test_a_loop_with_something_ahead_of_its_windows_begins_there(old, new):
