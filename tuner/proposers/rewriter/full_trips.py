@@ -7,7 +7,7 @@ are true, and one over the rest. Trips keep their order, so whatever they comput
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -43,6 +43,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
+    statements_of,
     walk_statements,
     with_body,
 )
@@ -126,7 +127,7 @@ def _full_trips(
             cuts_rows |= blocks.has(limit[0])
     trip = _FullTrip(truths)
     for statement in walk_statements(before):
-        trip.shapes.follow(statement)
+        trip.follow(statement, statement)
     body = [trip.without_masks(statement) for statement in loop.body]
     if not cuts_rows or trip.is_cut or not trip.is_changed:
         return None
@@ -169,14 +170,14 @@ class _FullTrip:
         comparisons: whether they are true, by their ids.
         is_changed: whether a mask went.
         is_cut: whether something may have another shape without a mask.
-        shapes: of what was computed so far.
     """
 
     comparisons: dict[int, bool]
     is_changed: bool = False
     is_cut: bool = False
-    shapes: Shapes = field(default_factory=Shapes)
     _names: dict[str, bool] = field(default_factory=dict)
+    _shapes: Shapes = field(default_factory=Shapes)
+    _plain_shapes: Shapes = field(default_factory=Shapes)
 
     def without_masks(self, statement: cst.BaseStatement) -> cst.BaseStatement:
         """Return a statement without masks that are known; statements come in their order."""
@@ -188,14 +189,22 @@ class _FullTrip:
             self._names[binding.target] = value
             result = statement
         else:
+            for inner in walk_statements(statements_of(statement)):
+                self.follow(inner, inner)
             result = self._without_masks(statement)
-        for inner in walk_statements([statement]):
-            self.shapes.follow(inner)
+        for old, new in zip(*map(walk_statements, ([statement], [result])), strict=True):
+            self.follow(old, new)
         return result
 
+    def follow(self, statement: cst.BaseStatement, plain: cst.BaseStatement) -> None:
+        """Add the shapes of a statement, and of what it is without masks."""
+        self._shapes.follow(statement)
+        self._plain_shapes.follow(plain)
+
     def _without_masks(self, statement: cst.BaseStatement) -> cst.BaseStatement:
-        binding = single_assignment(statement)
-        spread = {id(binding.operand)} if binding and binding.operator == "+=" else set[int]()
+        binding, spread = single_assignment(statement), set[int]()
+        if binding is not None and (binding.operator == "+=" or _is_combined(binding.operand)):
+            spread = set(map(id, _conjuncts(binding.operand)))
         pairs = list(self._plain_parts(statement, spread))
         self.is_changed |= bool(pairs)
         return replace_each(statement, pairs) if pairs else statement
@@ -210,32 +219,31 @@ class _FullTrip:
             spread: identities of parts that may have fewer elements: others give the shape.
         """
         plain = self._plain(node) if isinstance(node, cst.BaseExpression) else node
-        if plain is not node:
+        if isinstance(node, cst.Name) or plain is not node:
             self.is_cut |= id(node) not in spread and not self._has_shape_of(node, plain)
+        if plain is not node:
             yield node, plain
             return
         mask = _mask_of(node)
         if mask is not None:
-            spread = {id(part) for part in _conjuncts(mask)}
-        pairs = [pair for child in child_nodes(node) for pair in self._plain_parts(child, spread)]
-        if mask is not None and pairs:
+            spread = set(map(id, _conjuncts(mask)))
+        within = [node.value] if isinstance(node, cst.Arg) else child_nodes(node)
+        pairs = [pair for child in within for pair in self._plain_parts(child, spread)]
+        if mask is not None:
             self.is_cut |= not self._has_shape_of(node, replace_each(node, pairs))
         yield from pairs
 
     def _has_shape_of(self, node: cst.CSTNode, plain: cst.CSTNode) -> bool:
-        shapes = [
-            self.shapes.shape_of(part)
-            for part in (node, plain)
-            if isinstance(part, cst.BaseExpression)
-        ]
-        return shapes[0] == shapes[1]
+        if not isinstance(node, cst.BaseExpression) or not isinstance(plain, cst.BaseExpression):
+            return True
+        return self._shapes.shape_of(node) == self._plain_shapes.shape_of(plain)
 
     def _plain(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """Return a choice, a load or a combined mask without what is known in it."""
-        if isinstance(node, cst.BinaryOperation) and type(node.operator) in _NEUTRAL:
+        if isinstance(node, cst.BinaryOperation) and _is_combined(node):
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if self._truth(one) is _NEUTRAL[type(node.operator)] and self._truth(other) is None:
-                    return parenthesized(self._inner(other))
+                    return parenthesized(self._inner(other, _conjuncts(other)))
         if not isinstance(node, cst.Call):
             return node
         if called_name(node) == "tl.where" and len(node.args) == _CHOICE:
@@ -252,8 +260,10 @@ class _FullTrip:
         args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return node.with_changes(args=args)
 
-    def _inner(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        pairs = list(self._plain_parts(node))
+    def _inner(
+        self, node: cst.BaseExpression, spread: Iterable[cst.BaseExpression] = ()
+    ) -> cst.BaseExpression:
+        pairs = list(self._plain_parts(node, set(map(id, spread))))
         whole = next((new for old, new in pairs if old is node), None)
         if isinstance(whole, cst.BaseExpression):
             return whole
@@ -274,17 +284,21 @@ class _FullTrip:
 
 
 def _mask_of(node: cst.CSTNode) -> cst.BaseExpression | None:
-    """Return the mask of a choice or a load."""
-    name = called_name(node)
-    if not isinstance(node, cst.Call) or name not in ("tl.where", "tl.load"):
+    """Return the mask of a choice, a load or a store."""
+    places = {"tl.where": 0, "tl.load": 1, "tl.store": 2}
+    if not isinstance(node, cst.Call) or called_name(node) not in places:
         return None
-    return node.args[0].value if name == "tl.where" else argument_of(node, 1, "mask")
+    return argument_of(node, places[called_name(node)], "mask")
+
+
+def _is_combined(mask: cst.BaseExpression) -> bool:
+    return isinstance(mask, cst.BinaryOperation) and type(mask.operator) in _NEUTRAL
 
 
 def _conjuncts(mask: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """Yield a mask and the masks that it is made of."""
     yield mask
-    if isinstance(mask, cst.BinaryOperation):
+    if isinstance(mask, cst.BinaryOperation) and _is_combined(mask):
         yield from _conjuncts(mask.left)
         yield from _conjuncts(mask.right)
 

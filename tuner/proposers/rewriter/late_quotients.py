@@ -475,6 +475,11 @@ class _RewrittenTrip:
         args = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
         if called_name(node) == "tl.max":
             return render_code(self._trip.root(args[0])) == render_code(of)
+        if called_name(node) == "tl.where":  # a maximum that is a fill may be 0
+            is_fill = isinstance(args[0], cst.Comparison) and _is_equal_to_less(args[0])
+            return (
+                is_fill and render_code(args[1]) in ("0", "0.0") and self._is_maximum(args[2], of)
+            )
         is_larger = called_name(node) in ("tl.maximum", "max")
         same = (render_code(self._trip.root(arg)) == render_code(of) for arg in args)
         return is_larger and (any(same) or any(self._is_maximum(arg, of) for arg in args))
@@ -523,6 +528,12 @@ class _RewrittenTrip:
         """Return what a name stood for, which has another value now."""
         is_power = called_name(value) in EXPONENTIALS
         return self._named(value, place) if is_power else parenthesized(value)
+
+
+def _is_equal_to_less(test: cst.Comparison) -> bool:
+    """Tell whether a value is compared for equality with a number below 0."""
+    (to,) = test.comparisons
+    return isinstance(to.operator, cst.Equal) and render_code(to.comparator).startswith("-")
 
 
 def _is_wide(cast: cst.Call) -> bool:

@@ -174,13 +174,13 @@ def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
     own = single_values(function.body[:place])
     columns = Columns(loop, single_values(body), own, function)
     moving = {loop.name, *assigned_names(*body)}
-    has_own = any(_has_own_column(mask, blocked.bound, after, own) for mask in causal)
     for node in (n for s in body for n in nodes_within(s) if isinstance(n, cst.Comparison)):
         begin = _begin_of(node, columns, single_values(body), Blocks(own, function))
         if not begin or names_within(parse_expression(begin)) & moving:
             continue
-        mask = _Mask(node, "", _FALSE, has_first=has_own)
-        if _is_neutral(body, mask, read_later, references):
+        if _is_neutral(body, _Mask(node, "", _FALSE, has_first=True), read_later, references):
+            if not any(_has_own_column(mask, blocked.bound, after, own) for mask in causal):
+                begin = f"tl.where({causal[0].end} <= {render_code(blocked.bound)}, {begin}, 0)"
             count = f"({begin}) // {blocked.block}"
             return f"tl.maximum(0, {count if blocked.counts else f'{count} * {blocked.block}'})"
     return None

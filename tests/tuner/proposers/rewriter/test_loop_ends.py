@@ -56,7 +56,8 @@ def kernel(q, k, v):
     return out
 """
 MASK = 'tl.where(rows[:, None] >= cols[None, :], scores, float("-inf"))'
-END = "tl.minimum(S, pid * BLOCK + (BLOCK - 1) + 1)"
+LAST = "pid * BLOCK + (BLOCK - 1) + 1"
+END = f"tl.minimum(S, {LAST})"
 
 
 def ends(source):
@@ -130,6 +131,16 @@ def test_a_maximum_that_is_the_fill_may_have_a_guard():
     assert begins(source) == [BEGIN]
 
 
+def test_rows_that_may_have_no_column_begin_with_the_first():
+    """A fill is all that they have, and each column has its weight."""
+    source = WINDOW.replace("total[:, None], mask=rows[:, None] < S", "total[:, None]")
+    own = f"tl.where({LAST} <= S, (pid * BLOCK) + 0 - 20, 0)"
+    (begin,) = begins(source)
+    assert begin.replace("(pid * BLOCK) + (BLOCK", "pid * BLOCK + (BLOCK") == BEGIN.replace(
+        "(pid * BLOCK) + 0 - 20", own
+    )
+
+
 def test_a_window_may_be_written_otherwise():
     mask = "tl.where(cols[None, :] > rows[:, None] - 20, "
     assert begins(WINDOW.replace("tl.where(rows[:, None] - cols[None, :] < 20, ", mask)) == [BEGIN]
@@ -145,7 +156,6 @@ def test_a_window_may_be_written_otherwise():
         ("        top = new\n", "        top = new\n        total += 1\n"),
         ("        top = new\n", "        top = new\n        tl.store(O + start, 0.0)\n"),
         ("< 20, scores, -1e9", "< 20, scores, -10.0"),  # such keys have a weight
-        ("total[:, None], mask=rows[:, None] < S", "total[:, None], mask=rows[:, None] < D"),
         ("start + tl.arange(0, BLOCK)", "start + tl.arange(0, D)"),  # of the next trip, too
     ],
 )  # fmt: skip
