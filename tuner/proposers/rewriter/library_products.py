@@ -408,7 +408,7 @@ class _Writer:
                 operands[word] = code
         first, second = operands["lhs"], operands["rhs"]
         over, to = (-1, -2) if product.is_linear else (-2, -1)
-        if not self._are_params(product):  # PyTorch raises as well
+        if not self._are_params(product):  # PyTorch raises as well, but for many batches
             sides = [f"{first}.shape[{rank - 1}] == {second}.shape[{over + rank}]"]
             sides += [f"{first}.shape[0] == {second}.shape[0] < {_MOST}"] if rank == 3 else []
             yield parse_statement(f"assert {' and '.join(sides)}")
@@ -469,6 +469,8 @@ def _may_write(call: cst.Call) -> bool:
     owner, _, word = called_name(call).rpartition(".")
     if {arg.keyword.value for arg in call.args if arg.keyword} & {"out", "inplace"}:
         return True
+    if any(render_code(arg.value) == "True" for arg in call.args):
+        return True  # it may say that an activation is in place
     if not owner:
         return word not in _BUILTINS
     if owner.split(".")[0] in _LANGUAGES or word in SAME_TYPE or word in TENSOR_QUERIES:

@@ -44,6 +44,8 @@ def with_function_calls(function: JitFunction) -> cst.FunctionDef:
 def _function_code(node: cst.CSTNode, own: set[str]) -> str:
     """Return a method's call as a function's; empty if a node is none."""
     if called_name(node) in ("tl.fma", "tl.math.fma") and isinstance(node, cst.Call):
+        if len(node.args) != 3 or any(arg.keyword or arg.star for arg in node.args):
+            return ""
         first, second, third = (render_code(parenthesized(arg.value)) for arg in node.args)
         return f"({first} * {second} + {third})"
     if isinstance(node, cst.Attribute) and node.attr.value == "T":

@@ -115,7 +115,12 @@ def test_views_that_do_not_fit_raise_as_with_pytorch():
 
 @pytest.mark.parametrize(
     ("ahead", "is_own"),
-    [("x.relu().sum()", True), ("x.relu_().sum()", False), ("b.update(x)", False)],
+    [
+        ("x.relu().sum()", True),
+        ("x.relu_().sum()", False),
+        ("torch.nn.functional.relu(x, True).sum()", False),  # in place
+        ("b.update(x)", False),
+    ],
 )
 def test_a_product_behind_what_may_write_its_operand_stays(ahead, is_own):
     later = PRODUCT.replace("h = torch.addmm(b, x, w)", f"h = {ahead} + torch.addmm(b, x, w)")
