@@ -20,7 +20,7 @@ import io
 import math
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -44,7 +44,16 @@ from solkit.tuner._trial_inputs import (
     has_plain_values,
     noted_strides,
 )
-from solkit.tuner._trial_sizes import TrialSize, even_sizes, fixed_weight, size_values, sizes_to_try
+from solkit.tuner._trial_sizes import (
+    SizeLimits,
+    TrialSize,
+    by_length,
+    even_sizes,
+    fixed_weight,
+    possible_limits,
+    size_values,
+    sizes_to_try,
+)
 
 __all__ = ["check_alone", "differing_configs", "judge", "prepare", "warm_up"]
 
@@ -115,6 +124,7 @@ class _Case:
         place: among the sizes that were to be tried.
         layout, is_redrawn, leaves: of `Change`.
         plain: the same as `errors`, of the reference in fp32; empty if it was not run so.
+        is_sample: whether some of the parent's programs did not run.
     """
 
     shape: dict[str, Value]
@@ -131,6 +141,7 @@ class _Case:
     is_redrawn: bool = False
     leaves: tuple[int, ...] = ()
     plain: list[float] = field(default_factory=list)
+    is_sample: bool = False
 
     @property
     def sized(self) -> TrialSize:
@@ -204,8 +215,10 @@ def prepare(
     cases: list[_Case] = []
     failures: list[str] = []
     whole = loaded.full_shape(shape)
-    sizes = list(enumerate(sizes_to_try(whole, held_out, fixed_weight(loaded, whole))))
-    forms, is_telling = (False, True), False
+    weight = fixed_weight(loaded, whole)
+    limits = _size_limits(loaded, dict(params), whole, weight)
+    sizes = list(enumerate(sizes_to_try(whole, held_out, weight, limits)))
+    forms, is_telling = _FORMS, False
     for place, sized in sizes[part::parts]:
         for narrow in forms:
             try:
@@ -222,6 +235,48 @@ def prepare(
     saved = io.BytesIO()
     torch.save([asdict(case) for case in cases], saved)
     return "", saved.getvalue()
+
+
+def _size_limits(
+    loaded: LoadedKernel, params: dict[str, Value], shape: Mapping[str, Value], weight: int
+) -> SizeLimits:
+    """Return the smallest sizes that a parent takes: it may need whole blocks, as of a page."""
+
+    def is_right(sizes: Mapping[str, Value], forms: Iterable[bool]) -> list[bool]:
+        return [form for form in forms if _is_right_at(loaded, params, sizes, form)][:1]
+
+    for limits in possible_limits():
+        small = limits.tiny(shape, weight)
+        if forms := is_right(small, _FORMS):
+            break
+    else:
+        return SizeLimits()
+    if is_right(limits.awkward(small), forms):
+        return limits
+    shapes = limits.odd_shapes(small)
+    rigid = frozenset(name for name, sizes in shapes if not is_right(sizes, forms))
+    longer = {name: limits.lengthened(small, name) for name in by_length(shape) if name in rigid}
+    shapes = ((name, sizes) for name, sizes in longer.items() if sizes != small)
+    long = next((name for name, sizes in shapes if is_right(sizes, forms)), "")
+    return replace(limits, rigid=rigid, long=long)
+
+
+def _is_right_at(
+    loaded: LoadedKernel, params: dict[str, Value], sizes: Mapping[str, Value], narrow: bool
+) -> bool:
+    """Tell whether a parent is right at a size, in its first programs and its last ones."""
+    try:
+        case, _ = _case_with(loaded, params, TrialSize(sizes, ""), narrow, OWN)
+        if not case.is_sample:
+            return True
+        workload = _cpu_workload(loaded, params, case.sized, narrow)
+        return not _difference(_run_kernel(workload, _PARENT_S, backwards=True), case)
+    except Exception:  # user code
+        return False
+
+
+_FORMS = (False, True)
+"""Whether floating inputs keep their dtypes."""
 
 
 def _case_at_size(
@@ -271,7 +326,7 @@ def _case_with(
     size = dict(sized.shape), sized.why, sized.offset
     case = _Case(*size, narrow, want, errors, broken, backwards, sized.weight)
     case = replace(case, layout=change.layout, is_redrawn=change.is_redrawn, leaves=change.leaves)
-    return replace(case, plain=plain), noted
+    return replace(case, plain=plain, is_sample=ran.seen is not None), noted
 
 
 def _plain_errors(workload: Workload, want: Outputs) -> list[float]:
@@ -315,7 +370,10 @@ def judge(
     for case in cases:
         if whole and time.process_time() - began > _ENOUGH_S:
             break
-        kind, why = _judge_case(loaded, case, _own_params(loaded))
+        own = _own_params(loaded)
+        kind, why = _judge_case(loaded, case, own)
+        if kind == "wrong" and _is_parents_fault(case, own, problem, parent):
+            continue
         if kind in ("wrong", "refused", "unchecked"):
             return ("wrong" if kind == "refused" else kind), why
         judged, whole = judged + (kind != "unjudged"), whole + (kind == "right")
@@ -329,16 +387,21 @@ def judge(
 
 
 def _judge_case(
-    loaded: LoadedKernel, case: _Case, params: Mapping[str, Value], most_s: float = math.inf
+    loaded: LoadedKernel,
+    case: _Case,
+    params: Mapping[str, Value],
+    most_s: float = math.inf,
+    least_s: float = 0.0,
 ) -> tuple[str, str]:
     """Return how a variant does at one size: ``"right"``, or ``"partly"`` if that was cut short.
 
     Else ``"unjudged"``, or ``"wrong"``, ``"refused"`` or ``"unchecked"`` with the reason: Triton
     refuses parameters before anything runs. A launch gets `most_s` processor seconds, if that is
-    less than it gets anyway.
+    less than it gets anyway, and `least_s` at least.
     """
+    limit_s = max(min(_launch_limit_s(case.sized, _VARIANT_S), most_s), least_s)
     try:
-        ran, complete = _run_variant(loaded, case, params, most_s)
+        ran, complete = _run_variant(loaded, case, params, limit_s)
     except _UnjudgedError:
         return "unjudged", ""
     except Exception as error:
@@ -417,13 +480,19 @@ def _elements_of(case: _Case) -> int:
 def _is_parents_fault(
     case: _Case, params: Mapping[str, Value], problem: str, parent: str | None
 ) -> bool:
-    """Tell whether a parent is wrong with those of the parameters that it has, too."""
+    """Tell whether a parent is wrong with those of the parameters that it has, too.
+
+    With its own it was right, as far as its programs ran: the others may fail as the variant's do.
+    """
     if parent is None:
         return False
     loaded = _load_file(parent, problem if problem != parent else None)
     own = _own_params(loaded)
     shared = {name: params.get(name, value) for name, value in own.items()}
-    return shared != own and _judge_case(loaded, case, shared)[0] == "wrong"
+    if shared == own and not case.is_sample:
+        return False
+    least_s = _PATIENT_S if case.is_sample else 0.0
+    return _judge_case(loaded, case, shared, least_s=least_s)[0] == "wrong"
 
 
 def differing_configs(
@@ -479,9 +548,8 @@ def _ordered_cases(saved: Sequence[bytes]) -> list[_Case]:
 
 
 def _run_variant(
-    loaded: LoadedKernel, case: _Case, params: Mapping[str, Value], most_s: float
+    loaded: LoadedKernel, case: _Case, params: Mapping[str, Value], limit_s: float
 ) -> tuple[_RunOutputs, bool]:
-    limit_s = min(_launch_limit_s(case.sized, _VARIANT_S), most_s)
     workload = _cpu_workload(loaded, params, case.sized, case.narrow, case.change)
     ran = _run_kernel(workload, limit_s, backwards=case.backwards)
     return ran, ran.seen is None

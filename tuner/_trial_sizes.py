@@ -16,7 +16,16 @@ from solkit.core import Value
 from solkit.kernelfiles import LoadedKernel
 from solkit.tuner._trial_inputs import Change
 
-__all__ = ["TrialSize", "even_sizes", "fixed_weight", "size_values", "sizes_to_try"]
+__all__ = [
+    "SizeLimits",
+    "TrialSize",
+    "by_length",
+    "even_sizes",
+    "fixed_weight",
+    "possible_limits",
+    "size_values",
+    "sizes_to_try",
+]
 
 _SIDE = 128
 """Size that sizes shrink to on average: two tiles of most kernels."""
@@ -27,6 +36,10 @@ _EVEN = 256
 """Size that each size of a candidate tried alone shrinks to: one block of most kernels fits."""
 _LEAST = 16
 """No size shrinks below: the least that `tl.dot` takes."""
+_MOST_DOUBLINGS = 3
+"""Of it, for kernels that need whole blocks: a page, a head."""
+_SEVERAL = 3
+"""Blocks that the longest size has where it must be a multiple of a block."""
 _SMALLEST, _LEAST_OF_SMALLEST = 1 << 9, 2
 """Product of the smallest sizes, and the least of them: a kernel that needs more is not run."""
 _MOST_SINGLE = 2
@@ -76,15 +89,69 @@ class TrialSize:
         return f"{self.why}: {listed or 'no sizes'}{shifted}"
 
 
+@dataclass(frozen=True)
+class SizeLimits:
+    """Sizes that a kernel takes, as far as they were tried.
+
+    Attributes:
+        least: no size shrinks below it.
+        rigid: sizes that may not be odd: they stay multiples of the least.
+        long: the one of these that is tried with several blocks.
+    """
+
+    least: int = _LEAST
+    rigid: frozenset[str] = frozenset()
+    long: str = ""
+
+    def tiny(self, shape: Mapping[str, Value], weight: int) -> dict[str, Value]:
+        """Return the shape scaled down to a problem that is run whole, if it may be so small."""
+        return self.small(shape, _TINY // weight)
+
+    def small(self, shape: Mapping[str, Value], product: int, kept: str = "") -> dict[str, Value]:
+        """Return the shape scaled down to a product of its sizes, if they may be so small."""
+        small = _scale_down(shape, product, kept, self.least)
+        sizes = {n: v for n, v in size_values(small).items() if n in self.rigid and v > self.least}
+        return {**small, **{n: -(-v // self.least) * self.least for n, v in sizes.items()}}
+
+    def awkward(self, shape: Mapping[str, Value]) -> dict[str, Value]:
+        """Return odd sizes a little below, and several blocks of the long one.
+
+        No power of two divides the odd ones.
+        """
+        sizes = size_values(shape)
+        odd = {n: v - 3 + v % 2 for n, v in sizes.items() if v >= _LEAST // 2}
+        odd = {n: v for n, v in odd.items() if n not in self.rigid}
+        return {**self.lengthened(shape, self.long), **odd}
+
+    def lengthened(self, shape: Mapping[str, Value], name: str) -> dict[str, Value]:
+        """Return a small shape with several blocks of a size, if that is one block."""
+        is_block = shape.get(name) == self.least
+        return {**shape, name: _SEVERAL * self.least} if is_block else dict(shape)
+
+    def odd_shapes(self, shape: Mapping[str, Value]) -> Iterator[tuple[str, dict[str, Value]]]:
+        """Yield each size of a small shape, and the shape with it alone made odd."""
+        for name, size in self.awkward(shape).items():
+            if size != shape[name]:
+                yield name, {**shape, name: size}
+
+
+def possible_limits() -> Iterator[SizeLimits]:
+    """Yield limits, each with larger sizes than the one before."""
+    return (SizeLimits(_LEAST << doublings) for doublings in range(_MOST_DOUBLINGS + 1))
+
+
 def sizes_to_try(
-    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = (), weight: int = 1
+    shape: Mapping[str, Value],
+    held_out: Iterable[Mapping[str, Value]] = (),
+    weight: int = 1,
+    limits: SizeLimits = SizeLimits(),
 ) -> tuple[TrialSize, ...]:
     """Return the sizes to try for a problem measured at `shape`, no two alike.
 
     The products of sizes are so many times smaller as `weight` says.
     """
     distinct: dict[tuple[tuple[tuple[str, Value], ...], float], TrialSize] = {}
-    for sized in _all_sizes(shape, list(held_out), weight):
+    for sized in _all_sizes(shape, list(held_out), weight, limits):
         first = distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
         if sized.changes and not first.changes:
             distinct[tuple(sized.shape.items()), sized.offset] = replace(
@@ -124,36 +191,37 @@ def _halve_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _all_sizes(
-    shape: Mapping[str, Value], held_out: list[Mapping[str, Value]], weight: int
+    shape: Mapping[str, Value], held_out: list[Mapping[str, Value]], weight: int, limits: SizeLimits
 ) -> Iterator[TrialSize]:
-    product, tiny = _small_product(shape) // weight, _TINY // weight
+    product = _small_product(shape) // weight
 
     def sized(
         sizes: Mapping[str, Value], why: str, offset: float = 0.0, changes: tuple[Change, ...] = ()
     ) -> TrialSize:
         return TrialSize(sizes, why, offset, weight, changes)
 
-    small, awkward = _scale_down(shape, product), _awkward_sizes(_scale_down(shape, tiny))
+    by_size = by_length(shape)
+    small, awkward = limits.small(shape, product), limits.awkward(limits.tiny(shape, weight))
     yield sized(small, "scaled down")
-    yield sized(_awkward_sizes(small), "at awkward sizes")
+    yield sized(limits.awkward(small), "at awkward sizes")
     yield sized(awkward, "at small awkward sizes", 0.0, _VALUES_AND_LAYOUTS)
     yield sized(awkward, "with offset means", -OFFSET)
     yield sized(small, "with offset means", OFFSET)
-    by_size = sorted(size_values(shape), key=lambda name: -size_values(shape)[name])
-    for sizes, why in _smallest_sizes(shape, by_size, weight):
+    for sizes, why in _smallest_sizes(shape, by_size, weight, limits):
         yield sized(sizes, why, 0.0, _PADDED if why == _AT_SMALLEST else ())
     for name in by_size[:_MOST_KEPT]:
-        yield sized(_scale_down(shape, _KEPT // weight, kept=name), f"with {name} as it is")
+        yield sized(limits.small(shape, _KEPT // weight, name), f"with {name} as it is")
     for other in held_out[:_MOST_HELD_OUT]:
-        yield sized(_scale_down({**shape, **other}, product), "at a held-out shape, scaled down")
+        yield sized(limits.small({**shape, **other}, product), "at a held-out shape, scaled down")
 
 
 def _smallest_sizes(
-    shape: Mapping[str, Value], by_size: list[str], weight: int
+    shape: Mapping[str, Value], by_size: list[str], weight: int, limits: SizeLimits
 ) -> Iterator[tuple[dict[str, Value], str]]:
-    smallest = _scale_down(shape, _SMALLEST // weight, least=_LEAST_OF_SMALLEST)
+    least = _LEAST_OF_SMALLEST if limits.least == _LEAST else limits.least
+    smallest = _scale_down(shape, _SMALLEST // weight, least=least)
     yield smallest, _AT_SMALLEST
-    for name in by_size[:_MOST_SINGLE]:
+    for name in [name for name in by_size if name not in limits.rigid][:_MOST_SINGLE]:
         odd = size_values(smallest)[name] + 1
         yield {**smallest, name: odd}, f"at the smallest sizes, {name} odd"
         yield {**smallest, name: 1}, f"with {name} of 1"
@@ -184,6 +252,12 @@ def _small_product(shape: Mapping[str, Value]) -> int:
     return int(_SIDE ** min(max(len(size_values(shape)), 2), _MOST_SIDES))
 
 
+def by_length(shape: Mapping[str, Value]) -> list[str]:
+    """Return the names of sizes, the largest first."""
+    sizes = size_values(shape)
+    return sorted(sizes, key=lambda name: -sizes[name])
+
+
 def size_values(shape: Mapping[str, Value]) -> dict[str, int]:
     return {n: v for n, v in shape.items() if isinstance(v, int) and v > 1 and v is not True}
 
@@ -200,9 +274,3 @@ def _scale_down(
         largest = max(open_to, key=lambda name: open_to[name])
         sizes[largest] = max(-(-sizes[largest] // 2), least)
     return {**shape, **sizes}
-
-
-def _awkward_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
-    """Return odd sizes a little below: no power of two divides them."""
-    odd = {n: v - 3 + v % 2 for n, v in size_values(shape).items() if v >= _LEAST // 2}
-    return {**shape, **odd}

@@ -6,6 +6,9 @@ that are known to be 0, 1, minus infinity, true, false, or what they were before
 
 Ahead of a window it is the same if trips may change places, as those of sums relative to a maximum:
 trips that change nothing behind the others change nothing ahead of them.
+
+Nor does a loop change anything in a program that stores nothing: all rows of its block lie behind a
+length that it loads. Batches of unlike sequences start programs for the longest of them.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from solkit.tuner.proposers.rewriter._columns import (
     without_axes,
 )
 from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._masks import conjuncts
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
@@ -88,7 +92,8 @@ class LoopEnds:
     not change, if a trip in which the mask is false everywhere leaves all that is read after the
     loop as it was. Data are taken to be finite, as where scores are fused: 0 times infinity is no
     number. Loops of sums that are relative to a maximum begin later, too, where each row has its
-    own column.
+    own column. Where every store is masked by rows within a length that is loaded, a loop ends at once
+    in programs that have no such row.
     """
 
     kind = "loop ends"
@@ -112,7 +117,7 @@ def _with_ends(function: JitFunction) -> cst.FunctionDef | None:
         if (loop := range_loop(statement)) is None:
             continue
         bounds = {"first": _later_start(loop, function, place)}
-        bounds["last"] = _earlier_stop(loop, function, place)
+        bounds["last"] = _stop_of_idle(loop, function, place, _earlier_stop(loop, function, place))
         names = {word: free_name(word, taken) for word, code in bounds.items() if code is not None}
         taken |= set(names.values())
         over = cst.ensure_type(loop.node.iter, cst.Call)
@@ -158,6 +163,80 @@ def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
         end = f"tl.cdiv({end}, {blocked.block})" if counted and blocked is not None else end
         stop = f"tl.minimum({stop}, {end})"
     return stop
+
+
+def _stop_of_idle(
+    loop: Loop, function: JitFunction, place: int, earlier: str | None
+) -> str | None:
+    """Return where a loop ends that does nothing in programs that store nothing, as code.
+
+    Args:
+        loop: over columns, a statement of the function itself.
+        function: the loop is in it.
+        place: of the loop among its statements.
+        earlier: where it ends otherwise, if not at its own end.
+    """
+    has_rows = _tests_of_stores(loop, function, place)
+    if not has_rows:
+        return earlier
+    stop = render_code(loop.stop) if earlier is None else earlier
+    return f"tl.where({' & '.join(has_rows)}, {stop}, {render_code(loop.start)})"
+
+
+def _tests_of_stores(loop: Loop, function: JitFunction, place: int) -> list[str]:
+    """Return conditions without which nothing is stored from a loop on, as code ahead of it."""
+    before, rest = function.body[:place], function.body[place:]
+    calls = [call for statement in rest for call in calls_within(statement)]
+    stores = [call for call in calls if called_name(call) == "tl.store"]
+    others = [call for call in calls if call not in stores]
+    is_plain = all(map(_only_computes, others)) and not _loads_at_results(loop, rest[1:])
+    if not is_plain or not stores or loop.name in names_read_first(rest[1:]):
+        return []
+    tests = [list(_row_tests(store, before, rest, function)) for store in stores]
+    return [test for test in dict.fromkeys(tests[0]) if all(test in some for some in tests)]
+
+
+def _loads_at_results(loop: Loop, after: Sequence[cst.BaseStatement]) -> bool:
+    """Tell whether what a loop computes decides which elements are loaded behind it."""
+    results = set(assigned_names(*loop.body))
+    for statement in walk_statements(after):
+        if any(names_within(call) & results for call in calls_within(statement, "tl.load")):
+            return True
+        if names_within(statement) & results:
+            results |= set(assigned_names(statement))
+    return False
+
+
+def _row_tests(
+    store: cst.Call,
+    before: Sequence[cst.BaseStatement],
+    rest: Sequence[cst.BaseStatement],
+    function: JitFunction,
+) -> Iterator[str]:
+    """Yield which rows of a block a store needs to be within a loaded length, as ``row < length``.
+
+    Lengths that come from the launcher cut the grid as well: few programs have no row below them.
+    """
+    own, moving = single_values(before), set(assigned_names(*rest))
+    named = single_values([*before, *rest])
+    mask = argument_of(store, 2, "mask")
+    blocks = Blocks(own, function)
+    if isinstance(mask, cst.Name):
+        mask = named.get(mask.value)
+    for test in [] if mask is None else conjuncts(mask):
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+            continue
+        first, sign = test.left, render_code(test.comparisons[0].operator).strip()
+        second = test.comparisons[0].comparator
+        if sign in (">", ">="):
+            first, second, sign = second, first, _FLIPPED[sign]
+        row = expanded_row(first, single_values(rest))
+        least = smallest_row(row, blocks) if is_index_sum(row) and blocks.has(row) else ""
+        used = [] if blocks.has(second) else [own[n] for n in all_names(second, own) & set(own)]
+        is_loaded = any(calls_within(value, "tl.load") for value in used)
+        is_fixed = not (names_within(row) | names_within(second)) & moving
+        if least and is_loaded and is_fixed and sign in ("<", "<="):
+            yield f"({least} {sign} {render_code(parenthesized(second))})"
 
 
 def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
