@@ -20,7 +20,7 @@ import io
 import math
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -242,37 +242,40 @@ def _size_limits(
 ) -> SizeLimits:
     """Return the smallest sizes that a parent takes: it may need whole blocks, as of a page."""
 
-    def is_right(sizes: Mapping[str, Value], forms: Iterable[bool]) -> list[bool]:
-        return [form for form in forms if _is_right_at(loaded, params, sizes, form)][:1]
+    def is_right(sizes: Mapping[str, Value]) -> bool:
+        return _is_right_at(loaded, params, sizes)
 
     for limits in possible_limits():
         small = limits.tiny(shape, weight)
-        if forms := is_right(small, _FORMS):
+        if is_right(small):
             break
     else:
         return SizeLimits()
-    if is_right(limits.awkward(small), forms):
+    if is_right(limits.awkward(small)):
         return limits
-    shapes = limits.odd_shapes(small)
-    rigid = frozenset(name for name, sizes in shapes if not is_right(sizes, forms))
+    rigid = frozenset(name for name, sizes in limits.odd_shapes(small) if not is_right(sizes))
     longer = {name: limits.lengthened(small, name) for name in by_length(shape) if name in rigid}
     shapes = ((name, sizes) for name, sizes in longer.items() if sizes != small)
-    long = next((name for name, sizes in shapes if is_right(sizes, forms)), "")
+    long = next((name for name, sizes in shapes if is_right(sizes)), "")
     return replace(limits, rigid=rigid, long=long)
 
 
 def _is_right_at(
-    loaded: LoadedKernel, params: dict[str, Value], sizes: Mapping[str, Value], narrow: bool
+    loaded: LoadedKernel, params: dict[str, Value], sizes: Mapping[str, Value]
 ) -> bool:
     """Tell whether a parent is right at a size, in its first programs and its last ones."""
-    try:
-        case, _ = _case_with(loaded, params, TrialSize(sizes, ""), narrow, OWN)
-        if not case.is_sample:
-            return True
-        workload = _cpu_workload(loaded, params, case.sized, narrow)
-        return not _difference(_run_kernel(workload, _PARENT_S, backwards=True), case)
-    except Exception:  # user code
-        return False
+    for narrow in _FORMS:
+        try:
+            case, _ = _case_with(loaded, params, TrialSize(sizes, ""), narrow, OWN)
+            if not case.is_sample:
+                return True
+            workload = _cpu_workload(loaded, params, case.sized, narrow)
+            return not _difference(_run_kernel(workload, _PARENT_S, backwards=True), case)
+        except (triton_interpreter.OutsideError, _FarOffError):
+            return False
+        except Exception:  # user code, which may need its dtypes
+            continue
+    return False
 
 
 _FORMS = (False, True)

@@ -23,9 +23,10 @@ _BUILD_FAILED = (
 class CandidateError(Exception):
     """A candidate that failed; carries its `Judgement`."""
 
-    def __init__(self, verdict: Verdict, errors: tuple[str, ...]) -> None:
+    def __init__(self, verdict: Verdict, errors: tuple[str, ...], failed_on: str = "") -> None:
         self.verdict, self.errors = verdict, errors
-        super().__init__(verdict, errors)
+        self.failed_on = failed_on  # the distribution on which it is wrong; empty for other inputs
+        super().__init__(verdict, errors, failed_on)
 
 
 class ContextLostError(Exception):

@@ -46,6 +46,7 @@ class Request:
     searching: bool = False  # whether few calls are timed if they agree, and the reference briefly
     hopeless_ms: float | None = None  # a call that takes longer is timed only a few times
     is_right_elsewhere: bool = False  # whether it was checked at held-out shapes before
+    excused: tuple[str, ...] = ()  # distributions on which the original of a search is wrong
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Judgement:
     samples: Samples = Samples()
     needed: Needed | None = None  # what the timed inputs make compulsory, if it was measured
     is_right_elsewhere: bool = False  # whether it was checked at held-out shapes, in time
+    failed_on: str = ""  # the distribution on which it is wrong; empty for other inputs
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class JudgedTurns:
     protocol: Protocol | None = None  # how the times were measured; ``None`` without times
     verdict: Verdict = Verdict.CORRECT  # of the candidate that failed, else ``CORRECT``
     failed: int | None = None  # its number; ``None`` if none failed, or if its process ended
+    failed_on: str = ""  # as in `Judgement`
 
 
 Message = Union[Request, Judgement, ComparisonRequest, JudgedTurns]

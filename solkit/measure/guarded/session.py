@@ -29,6 +29,7 @@ import solkit.errors
 from solkit.core import Candidate, MeasureSettings, Value, Verdict, canonical
 from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
+from solkit.measure.guarded.excuses import Excuses
 from solkit.measure.guarded.messages import (
     ComparisonRequest,
     JudgedTurns,
@@ -93,6 +94,7 @@ class Session:
         self._common_seed = _draw_seed()
         self._skipped: dict[str, tuple[str, ...]] = {}  # trials, by the problem's path
         self._right: set[tuple[str, str | None, str]] = set()  # candidates, in a search
+        self._excuses = Excuses()  # in a search
         self._gpu = gpu
         self._processes = Processes(gpu, device, self.settings)
         self._preparation: _Preparation | None = None
@@ -254,16 +256,25 @@ class Session:
         request = replace(
             request, hard_ms=hard_ms, hopeless_ms=hopeless_ms, is_right_elsewhere=is_known
         )
-        paths = (path, reference or path)
+        failures = self._excuses.of(request) if own.searching else None
+        trials = () if failures is None else failures.trials
+        outcome = self._judge(replace(request, excused=trials))
+        while failures is not None and failures.excuse(request, outcome.failed_on, self._judge):
+            outcome = self._judge(replace(request, excused=failures.trials))
+        if outcome.verdict.is_right and outcome.is_right_elsewhere:
+            self._right.add(candidate)
+        return outcome
+
+    def _judge(self, request: Request) -> Judgement:
+        """Return the referee's judgement of a candidate."""
         try:
+            paths = request.path, request.reference or request.path
             answer, wait = self._ask_referee([request], paths)
         except LostError as lost:
             return Judgement(lost.verdict, lost.errors, None, None)
         outcome = decode(Judgement, answer)
         if outcome.verdict is Verdict.TIMED_OUT:
             return replace(outcome, errors=(*outcome.errors, *wait.last_printed(0)))
-        if outcome.verdict.is_right and outcome.is_right_elsewhere:
-            self._right.add(candidate)
         return _with_company(outcome, wait.company)
 
     def compare(
@@ -307,12 +318,24 @@ class Session:
             for candidate in candidates
         )
         paths = (problem, *(candidate.path for candidate in candidates))
-        comparison = ComparisonRequest(requests, precision, own.turns_s, repeats)
-        try:
-            answer, wait = self._ask_referee(requests, paths, comparison)
-        except LostError as lost:
-            return JudgedTurns((), lost.errors, verdict=lost.verdict)
-        return _compared_with_company(decode(JudgedTurns, answer), wait.company)
+        failures = self._excuses.of(requests[0]) if own.searching else None
+
+        def judge() -> JudgedTurns:
+            excused = () if failures is None else failures.trials
+            own_requests = tuple(replace(request, excused=excused) for request in requests)
+            comparison = ComparisonRequest(own_requests, precision, own.turns_s, repeats)
+            try:
+                answer, wait = self._ask_referee(own_requests, paths, comparison)
+            except LostError as lost:
+                return JudgedTurns((), lost.errors, verdict=lost.verdict)
+            return _compared_with_company(decode(JudgedTurns, answer), wait.company)
+
+        turns = judge()
+        while failures is not None and failures.excuse(
+            requests[turns.failed or 0], turns.failed_on, self._judge
+        ):
+            turns = judge()
+        return turns
 
     def _make_request(
         self,

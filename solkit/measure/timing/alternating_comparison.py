@@ -59,7 +59,8 @@ def compare_in_turns(
     try:
         return _Comparison(request, channels, setup).compare_candidates()
     except _RivalError as failure:
-        return JudgedTurns((), failure.errors, None, failure.verdict, failure.place)
+        failed = failure.place, failure.failed_on
+        return JudgedTurns((), failure.errors, None, failure.verdict, *failed)
 
 
 def plan_turns(request: ComparisonRequest, reference_s: float) -> SamplingPlan:
@@ -82,7 +83,8 @@ class _RivalError(CandidateError):
     def __init__(self, rival: _Rival, failure: CandidateError) -> None:
         first, *others = failure.errors
         self.place = rival.place
-        super().__init__(failure.verdict, (f"{rival.name}: {first}", *others))
+        named = f"{rival.name}: {first}", *others
+        super().__init__(failure.verdict, named, failure.failed_on)
 
 
 @dataclass(frozen=True)
