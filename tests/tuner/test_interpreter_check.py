@@ -500,6 +500,77 @@ def test_sizes_that_its_parent_does_not_take_are_not_asked_of_a_variant(checker)
     assert result is Checked.RIGHT, why
 
 
+PAGES = """
+def reference(x, pages):
+    return x[:, pages.long()] + 1
+
+
+def inputs(B=8, H=32, N=512, page=32, D=64, device="cuda"):
+    x = torch.randn(B * H, N // page, page, D, device=device)
+    return x, torch.randperm(N // page, device=device).to(torch.int32)
+
+
+@triton.jit
+def add(x, pages, out, PAGE: tl.constexpr, D: tl.constexpr):
+    first = tl.program_id(1) * tl.num_programs(0)
+    page = tl.load(pages + tl.program_id(0))
+    within = tl.arange(0, PAGE)[:, None] * D + tl.arange(0, 64)[None, :]
+    loaded = tl.load(x + (first + page) * PAGE * D + within)
+    tl.store(out + (first + tl.program_id(0)) * PAGE * D + within, loaded + 1)
+
+
+def kernel(x, pages):
+    assert x.shape[2] % 32 == 0
+    out = torch.empty_like(x)
+    add[(x.shape[1], x.shape[0])](x, pages, out, x.shape[2], x.shape[3])
+    return out
+"""
+
+
+def test_a_parent_that_needs_whole_pages_and_rows_is_tried_with_them(checker):
+    """Pages of 16 stop its launcher, and with rows of less than 64 its programs end outside."""
+    shape = {"B": 8, "H": 32, "N": 512, "page": 32, "D": 64}
+    result, why = checked(checker, PAGES, "loaded + 1", "1 + loaded", **shape)
+    assert result is Checked.RIGHT, why
+    wrong = "tl.load(pages + tl.program_id(0)) * 0 + tl.program_id(0)"
+    result, why = checked(checker, PAGES, "tl.load(pages + tl.program_id(0))", wrong, **shape)
+    assert result is Checked.WRONG, why
+
+
+@pytest.mark.slow
+def test_programs_that_fail_in_the_parent_as_well_blame_no_variant(checker):
+    """Of a parent that was cut short nobody knows what its other programs do."""
+    parent = LAST_READS_OUTSIDE.replace("TRIPS", "2000")
+    result, why = checked(checker, parent, "range(2000)", "range(2)", N=100)
+    assert result is not Checked.WRONG, why
+
+
+LAST_READS_OUTSIDE = """
+def reference(x):
+    return x + 1
+
+
+def inputs(N=7, device="cuda"):
+    return torch.randn(N, 16, device=device)
+
+
+@triton.jit
+def add(x_ptr, out, N):
+    row = tl.program_id(0)
+    for trip in range(TRIPS):
+        row = row + 0 * trip
+    at = row * 16 + tl.arange(0, 16)
+    x = tl.load(x_ptr + at + tl.where(row == N - 1, 16, 0))
+    tl.store(out + at, x + 1)
+
+
+def kernel(x):
+    out = torch.empty_like(x)
+    add[(x.shape[0],)](x, out, x.shape[0])
+    return out
+"""
+
+
 def test_configurations_that_differ_most_are_legal_and_leave_warps():
     space = Space({"BM": [16, 32, 256], "BN": [8, 64, 1024], "num_warps": [1, 8]})
     own = {"BM": 32, "BN": 64, "num_warps": 1}

@@ -627,3 +627,58 @@ def test_a_search_checks_a_candidate_at_held_out_shapes_until_it_is_right(monkey
     session.measure("k.py", {"N": 16}, {"B": 1}, settings=MeasureSettings())  # what is reported
     answers = [request.is_right_elsewhere for request in requests]
     assert answers == [False, False, False, True, False, False]
+
+
+OVERFLOWS = """
+import torch
+
+TOLERANCE = {"rtol": 2e-2, "atol": 2e-2}
+
+def inputs(N=256, device="cuda"):
+    return (torch.randn(N, device=device).half(),)
+
+def reference(x):
+    return x.float() * x.float()
+"""
+
+
+@pytest.fixture
+def search(monkeypatch):
+    """A search's session on the CPU, where whoever is right is not timed."""
+    timed = Session._judge
+
+    def untimed(self, request):
+        try:
+            return timed(self, request)
+        except UnsupportedError as error:
+            assert "only a CUDA device can be timed" in str(error)
+            return Judgement(Verdict.CORRECT, (), None, None)
+
+    monkeypatch.setattr(Session, "_judge", untimed)
+    with Session(MeasureSettings(searching=True, host_bytes=1 << 30), device="cpu") as session:
+        yield lambda path, reference=None: session.measure(
+            path, {}, {}, reference=reference
+        ).verdict
+
+
+def test_a_search_asks_no_variant_to_be_right_where_its_original_is_wrong(search, write, tmp_path):
+    original = write("def kernel(x): return (x * x).float()", OVERFLOWS)  # infinite if x is large
+    variant, wrong = tmp_path / "variant.py", tmp_path / "wrong.py"
+    variant.write_text("def kernel(x): return (x * x * 1).float()")
+    wrong.write_text("def kernel(x): return (x * x).float().clamp(max=1)")  # of the usual inputs
+    assert search(original) is Verdict.CORRECT
+    assert search(str(variant), original) is Verdict.CORRECT
+    assert search(str(wrong), original) is Verdict.WRONG
+
+
+def test_an_original_is_wrong_on_such_values_outside_of_a_search(check):
+    assert check("def kernel(x): return (x * x).float()", OVERFLOWS).verdict is Verdict.WRONG
+
+
+def test_a_variant_is_wrong_where_its_original_is_right(search, write, tmp_path):
+    original = write("def kernel(x): return x.float() * x.float()", OVERFLOWS)
+    variant = tmp_path / "variant.py"
+    variant.write_text("def kernel(x): return (x * x).float()")
+    assert search(str(variant), original) is Verdict.WRONG  # no original yet, as beside a log
+    assert search(original) is Verdict.CORRECT
+    assert search(str(variant), original) is Verdict.WRONG

@@ -470,3 +470,60 @@ def test_without_a_first_score_such_a_number_is_one(old, new):
     far = CAUSAL.replace('scores, float("-inf"))', "scores, -1.0e8)")
     assert old in far
     assert not variants(LoopEnds(), far.replace(old, new))
+
+
+RAGGED = """
+def reference(x, ends):
+    rows = torch.arange(x.shape[1], device=x.device)
+    return (x * (rows < ends[:, None])[..., None]).sum(-1)
+
+
+def inputs(B=3, S=50, D=40, device="cuda"):
+    ends = torch.tensor([S // 4 * (i % 3) + 3 for i in range(B)], dtype=torch.int32)
+    return torch.randn(B, S, D, device=device), ends.to(device)
+
+
+@triton.jit
+def total_rows(X, Ends, O, S, D, BLOCK: tl.constexpr):
+    own = tl.program_id(1)
+    end = tl.load(Ends + own)
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, D, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        at = (own * S + rows)[:, None] * D + cols[None, :]
+        total += tl.sum(tl.load(X + at, (rows < end)[:, None] & (cols < D)[None, :], 0.0), 1)
+    tl.store(O + own * S + rows, total, mask=rows < end)
+
+
+def kernel(x, ends):
+    B, S, D = x.shape
+    out = torch.zeros((B, S), device=x.device)
+    total_rows[(triton.cdiv(S, 16), B)](x, ends, out, S, D, BLOCK=16)
+    return out
+"""
+IDLE = "tl.where(((tl.program_id(0) * BLOCK) + 0 < end), D, 0)"
+STORE = "tl.store(O + own * S + rows, total, mask=rows < end)"
+
+
+def test_a_loop_ends_at_once_in_programs_without_rows(is_right):
+    (variant,) = variants(LoopEnds(), RAGGED)
+    assert ends(RAGGED) == [IDLE]
+    assert is_right(variant, RAGGED, B=3, S=50, D=40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (STORE, STORE.replace("rows < end", "rows < S")),  # each program has a row
+        (STORE, STORE.replace(", mask=rows < end", "")),
+        (STORE, f"{STORE}\n    tl.store(O + own * S, 0.0)"),
+        (STORE, f"tl.atomic_add(O + own * S + rows, total)\n    {STORE}"),
+        ("end = tl.load(Ends + own)", "end = S"),
+        ("        cols = ", "        end = end + 0\n        cols = "),
+        (STORE, f"total += tl.load(X + total.to(tl.int32))\n    {STORE}"),
+    ],
+)
+def test_a_loop_stays_where_something_may_be_stored(old, new):
+    assert old in RAGGED
+    assert ends(RAGGED.replace(old, new)) == []
