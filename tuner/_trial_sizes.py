@@ -221,7 +221,7 @@ def _smallest_sizes(
     least = _LEAST_OF_SMALLEST if limits.least == _LEAST else limits.least
     smallest = _scale_down(shape, _SMALLEST // weight, least=least)
     yield smallest, _AT_SMALLEST
-    for name in [name for name in by_size if name not in limits.rigid][:_MOST_SINGLE]:
+    for name in [name for name in by_size[:_MOST_SINGLE] if name not in limits.rigid]:
         odd = size_values(smallest)[name] + 1
         yield {**smallest, name: odd}, f"at the smallest sizes, {name} odd"
         yield {**smallest, name: 1}, f"with {name} of 1"

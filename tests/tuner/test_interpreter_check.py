@@ -19,7 +19,7 @@ from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner import interpreter_check
 from solkit.tuner._interpreter_trial import differing_configs
-from solkit.tuner._trial_sizes import even_sizes, fixed_weight, sizes_to_try
+from solkit.tuner._trial_sizes import SizeLimits, even_sizes, fixed_weight, sizes_to_try
 from solkit.tuner.interpreter_check import Checker, Checkers, _Parent
 
 sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
@@ -527,6 +527,7 @@ def kernel(x, pages):
 """
 
 
+@pytest.mark.slow
 def test_a_parent_that_needs_whole_pages_and_rows_is_tried_with_them(checker):
     """Pages of 16 stop its launcher, and with rows of less than 64 its programs end outside."""
     shape = {"B": 8, "H": 32, "N": 512, "page": 32, "D": 64}
@@ -537,12 +538,28 @@ def test_a_parent_that_needs_whole_pages_and_rows_is_tried_with_them(checker):
     assert result is Checked.WRONG, why
 
 
-@pytest.mark.slow
-def test_programs_that_fail_in_the_parent_as_well_blame_no_variant(checker):
+def test_sizes_stay_multiples_of_a_block_where_they_may_not_be_odd():
+    limits = SizeLimits(32, frozenset({"S", "page"}), "S")
+    shapes = [
+        dict(size.shape) for size in sizes_to_try({"S": 8192, "H": 64, "page": 32}, (), 64, limits)
+    ]
+    assert {shape["page"] for shape in shapes} == {32}
+    assert {shape["S"] % 32 for shape in shapes} == {0}
+    assert any(shape["H"] % 2 for shape in shapes)
+    assert any(shape["S"] == 96 for shape in shapes)  # several blocks
+    assert min(shape["H"] for shape in shapes if shape["H"] % 2 == 0) == 32
+
+
+@pytest.mark.parametrize(("shift", "kind"), [("16", "unchecked"), ("0", "wrong")])
+def test_programs_that_fail_in_the_parent_as_well_blame_no_variant(
+    tmp_path, interpreted, shift, kind
+):
     """Of a parent that was cut short nobody knows what its other programs do."""
-    parent = LAST_READS_OUTSIDE.replace("TRIPS", "2000")
-    result, why = checked(checker, parent, "range(2000)", "range(2)", N=100)
-    assert result is not Checked.WRONG, why
+    parent, variant = tmp_path / "parent.py", tmp_path / "variant.py"
+    parent.write_text(HEADER + LAST_READS_OUTSIDE.replace("16, 0", f"{shift}, 0"))
+    variant.write_text(HEADER + LAST_READS_OUTSIDE.replace("x + 1)", "1 + x)"))
+    judged, why = interpreted(Path(__file__).parent, "cut_short:judge", str(parent), str(variant))
+    assert judged == kind, why
 
 
 LAST_READS_OUTSIDE = """
@@ -557,8 +574,6 @@ def inputs(N=7, device="cuda"):
 @triton.jit
 def add(x_ptr, out, N):
     row = tl.program_id(0)
-    for trip in range(TRIPS):
-        row = row + 0 * trip
     at = row * 16 + tl.arange(0, 16)
     x = tl.load(x_ptr + at + tl.where(row == N - 1, 16, 0))
     tl.store(out + at, x + 1)

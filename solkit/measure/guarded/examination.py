@@ -85,9 +85,7 @@ def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judg
     try:
         return Examination(request, remote, setup).judge_candidate()
     except CandidateError as failure:
-        return Judgement(
-            failure.verdict, failure.errors, None, None, failed_on=failure.failed_on
-        )
+        return Judgement(failure.verdict, failure.errors, None, None, failed_on=failure.failed_on)
 
 
 def protocol_used(

@@ -1,8 +1,9 @@
-"""Distributions on which a search's original is wrong: its variants are not asked to be right there.
+"""Distributions on which a search's original is wrong: its variants may be wrong there as well.
 
-A kernel that multiplies in fp16 gives infinities for large values, where the reference gives numbers.
-So does each variant that computes the same, and a failure that both have says nothing about what was
-changed. The file's own inputs and held-out shapes excuse nobody, and few distributions do.
+A kernel that multiplies in fp16 gives infinities for large values, where the reference gives
+numbers. So does each variant that computes the same, and a failure that both have says nothing
+about what was changed. The file's own inputs and held-out shapes excuse nobody, and few
+distributions do.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def largest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
     is_less = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract)
     if is_less and isinstance(node, cst.BinaryOperation) and not blocks.has(node.right):
         return f"{largest_row(node.left, blocks)} - {render_code(parenthesized(node.right))}"
-    return f"tl.max({render_code(node)}, axis=0)"
+    return f"tl.max({render_code(node)})"  # of all axes: loops are bounded by numbers alone
 
 
 def smallest_row(node: cst.BaseExpression, blocks: Blocks) -> str:

@@ -92,8 +92,8 @@ class LoopEnds:
     not change, if a trip in which the mask is false everywhere leaves all that is read after the
     loop as it was. Data are taken to be finite, as where scores are fused: 0 times infinity is no
     number. Loops of sums that are relative to a maximum begin later, too, where each row has its
-    own column. Where every store is masked by rows within a length that is loaded, a loop ends at once
-    in programs that have no such row.
+    own column. Where every store is masked by rows within a length that is loaded, a loop ends at
+    once in programs that have no such row.
     """
 
     kind = "loop ends"
@@ -165,9 +165,7 @@ def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
     return stop
 
 
-def _stop_of_idle(
-    loop: Loop, function: JitFunction, place: int, earlier: str | None
-) -> str | None:
+def _stop_of_idle(loop: Loop, function: JitFunction, place: int, earlier: str | None) -> str | None:
     """Return where a loop ends that does nothing in programs that store nothing, as code.
 
     Args:

@@ -218,7 +218,7 @@ def _suited_functions(text: KernelText) -> dict[str, cst.FunctionDef]:
     new = {}
     for name, function in text.functions.items():
         plain = with_distinct_values(function)
-        node = _narrow_product(_with_products(replace(function, node=plain)))
+        node = _of_one_type(_narrow_product(_with_products(replace(function, node=plain))))
         if render_code(node) != render_code(plain):
             new[name] = node
     return new
@@ -233,6 +233,28 @@ def _with_products(function: JitFunction) -> cst.FunctionDef:
         if place is not None and (product := as_product(value, place)):
             pairs.append((call, parse_expression(product)))
     return replace_each(function.node, pairs)
+
+
+def _of_one_type(node: cst.FunctionDef) -> cst.FunctionDef:
+    """Widen what is multiplied as it was loaded with weights in fp32, as the product did that sums.
+
+    ``tl.dot`` takes operands of one type alone.
+    """
+    values, pairs = _assigned_values(node), list[tuple[cst.CSTNode, cst.CSTNode]]()
+
+    def value_of(operand: cst.BaseExpression) -> cst.BaseExpression:
+        inner = _inner_operand(operand)
+        own = values.get(render_code(inner), [])
+        return own[0] if len(own) == 1 else inner
+
+    for call in calls_within(node, "tl.dot"):
+        one, other = (arg.value for arg in call.args[:2])
+        for weights, loaded in ((one, other), (other, one)):
+            is_wide = calls_within(value_of(weights), *EXPONENTIALS)
+            if is_wide and called_name(value_of(loaded)) == "tl.load":
+                wide = f"{render_code(parenthesized(loaded))}.to(tl.float32)"
+                pairs.append((loaded, parse_expression(wide)))
+    return replace_each(node, pairs)
 
 
 def _narrow_product(node: cst.FunctionDef) -> cst.FunctionDef:

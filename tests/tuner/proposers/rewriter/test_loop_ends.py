@@ -90,6 +90,15 @@ def test_a_mask_may_be_written_otherwise(mask, end):
     assert ends(CAUSAL.replace(MASK, mask)) == [end]
 
 
+def test_a_loop_is_bounded_by_a_number_where_rows_have_two_axes():
+    """Of a column of rows one axis would stay, and Triton 3.6 dies of a bound that is a block."""
+    source = CAUSAL.replace(
+        "    d = tl.arange(0, D)", "    at = rows[:, None] * 1\n    d = tl.arange(0, D)"
+    )
+    mask = MASK.replace("rows[:, None]", "at")
+    assert ends(source.replace(MASK, mask)) == ["tl.minimum(S, tl.max(rows[:, None] * 1) + 1)"]
+
+
 def test_sums_may_be_relative_to_the_maximum_of_all_keys():
     every = "tl.max(tl.dot(q, tl.trans(k)), axis=-1)"
     source = CAUSAL.replace("tl.max(scores, axis=-1)", every)

@@ -40,3 +40,13 @@ def test_weights_over_another_sum_may_be_large():
     wide = widened(DIVIDED).replace("p / sums[:, None]", "p / total[:, None]")
     narrowed = variants(Operands(), canonical(wide), S=40)
     assert all("v.to(tl.float32)" in variant for variant in narrowed)
+
+
+def test_a_sum_of_wide_weights_and_loaded_values_becomes_a_product_of_one_type(is_right):
+    """Arithmetic widens 16 bits next to fp32; a product of blocks does not."""
+    product = 'tl.dot(p, v, input_precision="ieee")'
+    assert product in CAUSAL
+    source = CAUSAL.replace(product, "tl.sum(p[:, :, None] * v[None, :, :], axis=1)")
+    (variant,) = variants(Operands(), canonical(source), S=40)
+    assert "tl.dot(p, v.to(tl.float32))" in variant
+    assert is_right(variant, source, S=40)
