@@ -62,6 +62,7 @@ from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
 from solkit.tuner.evolution.bandit import Bandit
 from solkit.tuner.evolution.population_archive import Archive
 from solkit.tuner.evolution.practising import finalists
+from solkit.tuner.evolution.shared_faults import shared_fault
 from solkit.tuner.proposers import Proposer
 
 __all__ = [
@@ -684,6 +685,11 @@ class EvolutionSearch:
     def _measure_point(self, point: Point) -> None:
         variant = self._check_once(self.archive[point.variant].variant)
         if self._refuse_if_wrong(variant):
+            self._frontier.drop(variant.id)
+            return
+        if point.key != self._first.key and (why := shared_fault(variant, self.archive)):
+            self.archive.note(variant.id, why=why)
+            self._bandit.tell(variant.kind, None)
             self._frontier.drop(variant.id)
             return
         self._world.foresee(self._frontier.foremost())

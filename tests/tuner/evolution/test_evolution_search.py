@@ -286,6 +286,28 @@ def test_a_proposer_is_told_what_was_tried_and_what_it_gave():
     assert below[0].kind == "tile"  # what led to the parent
 
 
+WRONG_ALIKE = "0.10 wrong rows", "0.11 wrong tile", "0.12 wrong order", "0.13 wrong fuse"
+
+
+@pytest.mark.parametrize(
+    ("texts", "checked", "unmeasured"),
+    [
+        (("0.14 hoist",), Checked.UNCHECKED, {"0.13 wrong fuse", "0.14 hoist"}),
+        (("0.14 hoist",), Checked.RIGHT, set()),
+        (("0.09 hoist",), Checked.UNCHECKED, set()),  # right, so the form of all is
+    ],
+)
+def test_variants_that_share_what_was_wrong_three_times_cost_no_gpu_time(
+    texts, checked, unmeasured
+):
+    proposer = Proposer(*WRONG_ALIKE, *texts, checked=checked)
+    breeding, _, world = bred(proposer, world=World(), budget_s=8.0)
+    measured = {source for source, _ in world.measured}
+    assert {*WRONG_ALIKE, *texts} - measured == unmeasured
+    whys = {b.why for b in breeding.archive if b.variant.source in unmeasured}
+    assert whys <= {"3 variants that share the form of all with it are wrong alike"}
+
+
 @pytest.mark.parametrize(("name", "named"), [("broken", "broken"), ("", "The model")])
 def test_a_proposer_that_cannot_go_on_is_not_asked_again_and_the_others_are(name, named):
     broken = Broken()
