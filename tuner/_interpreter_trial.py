@@ -96,7 +96,6 @@ _WRONG_PARENT = 0.05
 """A parent that is off by more computes something else here than on a GPU."""
 
 _SEED = 0
-_BLAMED = ("wrong", "outside")
 _LIKE, _FEW_SMS = "h100", 32
 
 Outputs = list[torch.Tensor]
@@ -374,16 +373,10 @@ def judge(
     for case in cases:
         if whole and time.process_time() - began > _ENOUGH_S:
             break
-<<<<<<< HEAD
         own = _own_params(loaded)
         kind, why = _judge_case(loaded, case, own)
         if kind == "wrong" and _is_parents_fault(case, own, problem, parent):
             continue
-=======
-        kind, why = _judge_case(loaded, case, _own_params(loaded))
-        if kind == "outside":
-            kind = "unjudged" if _parent_is_outside(case, problem, parent) else "wrong"
->>>>>>> 00042f68 (Interpreter's check: a variant is not blamed for leaving its tensors where a slow parent would too)
         if kind in ("wrong", "refused", "unchecked"):
             return ("wrong" if kind == "refused" else kind), why
         judged, whole = judged + (kind != "unjudged"), whole + (kind == "right")
@@ -405,15 +398,9 @@ def _judge_case(
 ) -> tuple[str, str]:
     """Return how a variant does at one size: ``"right"``, or ``"partly"`` if that was cut short.
 
-<<<<<<< HEAD
     Else ``"unjudged"``, or ``"wrong"``, ``"refused"`` or ``"unchecked"`` with the reason: Triton
     refuses parameters before anything runs. A launch gets `most_s` processor seconds, if that is
     less than it gets anyway, and `least_s` at least.
-=======
-    Else ``"unjudged"``, or ``"wrong"``, ``"outside"`` (of its tensors), ``"refused"`` or
-    ``"unchecked"`` with the reason: Triton refuses parameters before anything runs. A launch gets
-    `most_s` processor seconds, if that is less than it gets anyway.
->>>>>>> 00042f68 (Interpreter's check: a variant is not blamed for leaving its tensors where a slow parent would too)
     """
     limit_s = max(min(_launch_limit_s(case.sized, _VARIANT_S), most_s), least_s)
     try:
@@ -423,7 +410,6 @@ def _judge_case(
     except Exception as error:
         kind = "unchecked" if _is_lacking(error) else "wrong"
         kind = "refused" if _is_refused(error) else kind
-        kind = "outside" if isinstance(error, triton_interpreter.OutsideError) else kind
         return kind, f"{case.describe()}: {_error_text(error)}"
     difference = _difference(ran, case)
     if difference:
@@ -457,7 +443,7 @@ def _wrong_with_others(
         elif left_s < 0:
             break
         kind, why = _judge_case(loaded, case, params, left_s)
-        if kind in _BLAMED and not _is_parents_fault(case, params, problem, parent):
+        if kind == "wrong" and not _is_parents_fault(case, params, problem, parent):
             own = _own_params(loaded)
             listed = ", ".join(f"{n}={v}" for n, v in params.items() if v != own.get(n))
             return f"with {listed}, {why}"
@@ -506,32 +492,10 @@ def _is_parents_fault(
     loaded = _load_file(parent, problem if problem != parent else None)
     own = _own_params(loaded)
     shared = {name: params.get(name, value) for name, value in own.items()}
-<<<<<<< HEAD
     if shared == own and not case.is_sample:
         return False
     least_s = _PATIENT_S if case.is_sample else 0.0
     return _judge_case(loaded, case, shared, least_s=least_s)[0] == "wrong"
-=======
-    return shared != own and _judge_case(loaded, case, shared)[0] in _BLAMED
-
-
-def _parent_is_outside(case: _Case, problem: str, parent: str | None) -> bool:
-    """Tell whether a parent leaves its tensors, too, or may: a size then says nothing.
-
-    Its own run may have ended before the programs that do, such as the last one of a size that
-    blocks do not divide.
-    """
-    if parent is None:
-        return False
-    loaded = _load_file(parent, problem if problem != parent else None)
-    workload = _cpu_workload(loaded, _own_params(loaded), case.sized, case.narrow, case.change)
-    try:
-        return _run_kernel(workload, _PATIENT_S).seen is not None
-    except (triton_interpreter.OutsideError, _UnjudgedError):
-        return True
-    except Exception:
-        return False
->>>>>>> 00042f68 (Interpreter's check: a variant is not blamed for leaving its tensors where a slow parent would too)
 
 
 def differing_configs(
