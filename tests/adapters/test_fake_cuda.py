@@ -13,6 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 import triton
 from torch.utils import cpp_extension
+from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda.contents import recall_contents
@@ -639,3 +640,15 @@ print(CudaInterface.Worker.get_device_properties(0).multi_processor_count)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout == "132\n132\n", ran.stderr
+
+
+def test_attention_of_real_tensors_takes_masks_of_true_and_false(in_child):
+    def largest_error():
+        with _disable_current_modes():
+            query, key, value = torch.arange(60.0).sin().view(3, 1, 5, 4)
+            kept = torch.ones(5, 5, dtype=torch.bool).tril()
+            scores = (query @ key.mT / 2).masked_fill(~kept, -float("inf"))
+            result = F.scaled_dot_product_attention(query, key, value, kept)
+            return (result - torch.softmax(scores, -1) @ value).abs().max().item()
+
+    assert in_child(largest_error) < 1e-6

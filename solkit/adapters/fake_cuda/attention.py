@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -65,13 +66,21 @@ def _call_attention(
     tensors = [t for t in (query, key, value, attn_mask) if t is not None]
     transformed = torch._C._functorch.maybe_current_level() is not None
     if transformed or not any(isinstance(t, FakeTensor) for t in tensors):
+        mask = _added_mask(attn_mask, query.dtype)
         whole = _aten._scaled_dot_product_attention_math(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
         return cast(torch.Tensor, whole[0])
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         return cast(torch.Tensor, _Attention.apply(query, key, value, attn_mask, is_causal))
     return cast(torch.Tensor, torch.ops.solkit.attention(query, key, value, attn_mask, is_causal))
+
+
+def _added_mask(mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+    """Return a mask that is added to scores: the decomposition adds also what is true or false."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
 
 
 class _Attention(torch.autograd.Function):
