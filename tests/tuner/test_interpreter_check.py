@@ -7,7 +7,6 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -781,60 +780,3 @@ def test_rows_that_no_size_decides_are_tried_fewer_at_a_time(tmp_path):
     assert all(size.shape["M"] * 64 <= 4096 for size in tiny)
     (tmp_path / "all_sizes.py").write_text(HEADER + SOFTMAX)
     assert fixed_weight(kernelfiles.load(str(tmp_path / "all_sizes.py")), ROWS) == 1
-
-
-WHOLE_ROWS = """
-SHAPES = [{"B": 100, "N": 64}]
-
-
-def reference(x):
-    return x + 1
-
-
-def inputs(B=100, N=64, device="cuda"):
-    return (torch.randn(B, N, device=device),)
-
-
-@triton.jit
-def add_one(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * N + cols)
-    for i in range(0, tl.num_programs(0) // 90 * 40):
-        x = x * 1.0
-    tl.store(out_ptr + tl.program_id(0) * N + cols, x + 1, mask=cols < N)
-
-
-def kernel(x):
-    out = torch.empty_like(x)
-    add_one[(x.shape[0],)](x, out, x.shape[1], BLOCK=64)
-    return out
-"""
-
-
-LATE_PROGRAMS = """
-from pathlib import Path
-
-from solkit.tuner import _interpreter_trial as trial
-
-
-def judge(parent, variant):
-    trial._PARENT_S = 0.05  # it does not come to its last program
-    why, saved = trial.prepare(parent, parent, {}, {"B": 100, "N": 64})
-    return trial.judge(parent, variant, [saved], parent)
-"""
-
-
-@pytest.mark.slow
-def test_a_size_at_which_a_slow_parent_would_leave_its_tensors_in_the_end_blames_no_variant(
-    interpreted, tmp_path
-):
-    loop = "    for i in range(0, tl.num_programs(0) // 90 * 40):\n        x = x * 1.0\n"
-    late = "cols + (tl.program_id(0) == 99) * 9)\n"  # at B=100 this one alone leaves them
-    parent, fast, wrong = (tmp_path / f"{name}.py" for name in ("parent", "fast", "wrong"))
-    parent.write_text(HEADER + WHOLE_ROWS)
-    fast.write_text(HEADER + WHOLE_ROWS.replace(loop, ""))
-    wrong.write_text(HEADER + WHOLE_ROWS.replace("cols)\n", late))
-    (tmp_path / "trial_of_late_programs.py").write_text(LATE_PROGRAMS)
-    judge = partial(interpreted, tmp_path, "trial_of_late_programs:judge", str(parent))
-    assert judge(str(fast))[0] == "right"
-    assert judge(str(wrong))[0] == "wrong"
