@@ -20,6 +20,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     single_assignment,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES
 
 __all__ = [
     "ALLOCATORS",
@@ -30,14 +31,6 @@ __all__ = [
     "memory_type",
 ]
 
-ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
-TENSOR_QUERIES = frozenset(
-    (
-        *("shape", "size", "numel", "dim", "ndim", "stride", "is_contiguous"),
-        *("dtype", "element_size", "device", "is_cuda"),
-    )
-)
-"""Attributes, and methods that only ask: what a tensor tells whatever its elements are."""
 _ROUNDED = ("tl.float16", "tl.bfloat16", "tl.float32", "tl.float64")
 _OTHER_NAMES = {
     **{"half": "float16", "float": "float32", "double": "float64", "bool": "int1"},

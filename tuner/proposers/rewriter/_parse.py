@@ -640,11 +640,6 @@ class Launch:
         resolved = _resolve_grid(self.grid, self.launcher, self.arguments)
         return None if resolved is None else tuple(e.value for e in resolved.elements)
 
-    def alone(self, param: str) -> bool:
-        """Tell whether no other parameter gets the same argument: no tensor has two names."""
-        mine = render_code(self.arguments[param])
-        return sum(render_code(value) == mine for value in self.arguments.values()) == 1
-
 
 @dataclass(frozen=True)
 class KernelText:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     launcher_definition,
@@ -16,8 +15,16 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
 )
 
-__all__ = ["root_name"]
+__all__ = ["ALLOCATORS", "TENSOR_QUERIES", "root_name"]
 
+ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
+TENSOR_QUERIES = frozenset(
+    (
+        *("shape", "size", "numel", "dim", "ndim", "stride", "is_contiguous"),
+        *("dtype", "element_size", "device", "is_cuda"),
+    )
+)
+"""Attributes, and methods that only ask: what a tensor tells whatever its elements are."""
 _VIEWS = frozenset(
     f"torch.{name}"
     for name in (
@@ -41,9 +48,13 @@ def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
                     return render_code(value)
                 value = value.args[0].value
             elif isinstance(value.func, cst.Attribute):
-                value = value.func.value
+                if _is_new(value.func):
+                    return render_code(value)
+                value = value.func
             else:
                 return ""
+        elif isinstance(value, cst.Attribute) and value.attr.value in TENSOR_QUERIES:
+            return ""
         elif isinstance(value, (cst.Subscript, cst.Attribute)):
             value = value.value
         elif isinstance(value, cst.Name):
@@ -62,7 +73,12 @@ def _is_view(definition: cst.BaseExpression) -> bool:
     name = called_name(definition)
     if name.startswith("torch."):
         return name in _VIEWS and name not in ALLOCATORS
-    return isinstance(definition.func, cst.Attribute)
+    return isinstance(definition.func, cst.Attribute) and not _is_new(definition.func)
+
+
+def _is_new(method: cst.Attribute) -> bool:
+    """Tell whether a method allocates what it returns."""
+    return method.attr.value == "clone" or method.attr.value.startswith("new_")
 
 
 def _definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:

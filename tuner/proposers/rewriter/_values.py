@@ -49,6 +49,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._roots import root_name
 
 __all__ = [
     "BlockedLoop",
@@ -111,12 +112,16 @@ def read_part(statement: cst.BaseStatement) -> cst.CSTNode:
 
 
 def argument_aliases(launch: Launch) -> Mapping[str, frozenset[str]]:
-    """Map each parameter to the others that get the same argument: they may be one tensor."""
-    given_code = {name: render_code(value) for name, value in launch.arguments.items()}
+    """Map each parameter to the others that may get the same tensor, or views of one."""
+    tensors = {name: _tensor_of(value, launch) for name, value in launch.arguments.items()}
     return {
-        name: frozenset(o for o, other in given_code.items() if other == text and o != name)
-        for name, text in given_code.items()
+        name: frozenset(o for o, other in tensors.items() if other == own and o != name)
+        for name, own in tensors.items()
     }
+
+
+def _tensor_of(argument: cst.BaseExpression, launch: Launch) -> str:
+    return root_name(argument, launch.launcher) or render_code(argument)
 
 
 class BlockedLoop:
@@ -352,10 +357,10 @@ def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[fro
 
 
 def argument_bases(launch: Launch, call: cst.Call) -> frozenset[str]:
-    """Return the arguments that a call's pointer may start from; ``""`` for what is not clear."""
+    """Return the tensors that a call's pointer may start from; ``""`` for what is not clear."""
     arguments = launch.arguments
     bases = pointers_of(launch.function).bases(argument_of(call, 0, "pointer"))
-    return frozenset(render_code(arguments[b]) if b in arguments else b for b in bases)
+    return frozenset(_tensor_of(arguments[b], launch) if b in arguments else b for b in bases)
 
 
 def without_repeats(

@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._values import argument_aliases
 
 __all__ = ["Hoist", "hoist_invariants"]
 
@@ -62,7 +63,7 @@ def _shares_tensors(text: KernelText, name: str, function: JitFunction) -> bool:
     accesses = filter(touches_memory, calls_within(function.node))
     pointers = pointers_of(function).touched(accesses)
     return any(
-        not launch.alone(pointer)
+        argument_aliases(launch)[pointer]
         for launch in text.launches_of(name)
         for pointer in pointers & set(launch.arguments)
     )

@@ -48,6 +48,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
 
 __all__ = ["PrivateSums"]
@@ -245,7 +246,7 @@ def _is_used_only_here(launch: Launch, base: str, body: Sequence[cst.BaseStateme
         for node in nodes_within(statement)
         if isinstance(node, cst.Name) and node.value == base
     ]
-    return len(uses) == 1 and base in launch.arguments and launch.alone(base)
+    return len(uses) == 1 and base in launch.arguments and not argument_aliases(launch)[base]
 
 
 def _allocated_table(launch: Launch, base: str) -> tuple[str, list[int | None]] | None:

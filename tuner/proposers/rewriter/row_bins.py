@@ -53,6 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
 __all__ = ["with_row_bins"]
@@ -146,7 +147,7 @@ def _scatter_in(launch: Launch, call: cst.Call) -> _Scatter | None:
     ):
         return None
     stride = launch.arguments.get(strides[0])
-    if stride is None or compact_code(stride) != sizes[1] or not launch.alone(base):
+    if stride is None or compact_code(stride) != sizes[1] or argument_aliases(launch)[base]:
         return None
     blocks = _block_of(slots[0], values), _block_of(column, values)
     if calls_within(expand_names(cst.Name(column), values.get), _PROGRAM):

@@ -170,7 +170,7 @@ def _without_types(statement: cst.BaseStatement) -> cst.BaseStatement:
 def _is_scratch(launch: Launch, name: str) -> bool:
     """Tell whether a parameter's tensor is allocated for the launch alone."""
     argument = launch.arguments.get(name)
-    if not isinstance(argument, cst.Name) or not launch.alone(name):
+    if not isinstance(argument, cst.Name) or argument_aliases(launch)[name]:
         return False
     definition = launcher_definition(argument.value, launch.launcher)
     uses = sum(

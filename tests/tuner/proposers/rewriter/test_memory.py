@@ -10,6 +10,7 @@ from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._parse import calls_within, parse_kernel
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
+from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 
 FILE = """
 @triton.jit
@@ -120,3 +121,33 @@ def test_an_atomic_without_a_mask_takes_whole_blocks(word):
         text = parse_kernel(HEADER + FILE.format(body=f"tl.atomic_{word}({at}, i{mask})"))
         assert text is not None
         assert unmasked_blocks(text.single[0]) == blocks
+
+
+IN_PLACE = """
+@triton.jit
+def add(x, y, z, n):
+    row = tl.program_id(0)
+    for i in range(0, n):
+        start = tl.load(z + row * n)
+        value = tl.load(x + row * n + i)
+        tl.store(y + row * n + i, value + start)
+
+
+def kernel(a, b):
+    c = torch.empty_like(b)
+    add[(4,)](a, c, b, a.shape[1])
+    return b
+"""
+
+
+@pytest.mark.parametrize(
+    ("view", "is_apart"),
+    [
+        *(("b.view(-1)", False), ("b.detach()[1:]", False), ("b.contiguous()", False)),
+        *(("torch.empty_like(b)", True), ("b.clone()", True), ("b.new_empty(b.shape)", True)),
+    ],
+)
+def test_views_are_the_memory_of_their_tensor(view, is_apart):
+    source = IN_PLACE.replace("torch.empty_like(b)", view)
+    assert bool(variants(Hoist(), source)) == is_apart
+    assert bool(variants(Vectorise(), source)) == is_apart
