@@ -17,7 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._lift import lifted_body
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
-from solkit.tuner.proposers.rewriter._memory import may_write
+from solkit.tuner.proposers.rewriter._memory import may_meet, may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -36,6 +36,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
 
@@ -140,7 +141,7 @@ def _is_parallel(loop: Loop, function: JitFunction, launch: Launch) -> bool:
     dependent = _dependents(loop)
     if not all(names_within(call.args[0].value) & dependent for call in stores):
         return False
-    return not _loads_what_it_stores(loop, function, launch)
+    return not _loads_what_it_stores(loop, launch)
 
 
 def _is_read_first(body: Sequence[cst.BaseStatement], own: set[str], written: set[str]) -> bool:
@@ -170,34 +171,15 @@ def _dependents(loop: Loop) -> set[str]:
     return dependent
 
 
-def _loads_what_it_stores(loop: Loop, function: JitFunction, launch: Launch) -> bool:
-    """Tell whether a loop loads from a tensor that it stores to, as far as its names say."""
-    params = set(function.params)
-    stored = {
-        name for c in calls_within(loop.node, "tl.store") for name in names_within(c.args[0].value)
-    }
-    loaded = {
-        name for c in calls_within(loop.node, "tl.load") for name in names_within(c.args[0].value)
-    }
-    pointers = {name for name in params if any(_starts_with(c, name) for c in _accesses(loop))}
-    tensors = {name: render_code(launch.arguments.get(name, cst.Name(name))) for name in pointers}
-    return bool(
-        {tensors[name] for name in stored & pointers}
-        & {tensors[name] for name in loaded & pointers}
+def _loads_what_it_stores(loop: Loop, launch: Launch) -> bool:
+    """Tell whether a loop may load from a tensor that it stores to."""
+    stored, loaded = (
+        frozenset[str]().union(
+            *(argument_bases(launch, call) for call in calls_within(loop.node, name))
+        )
+        for name in ("tl.store", "tl.load")
     )
-
-
-def _accesses(loop: Loop) -> list[cst.Call]:
-    return calls_within(loop.node, "tl.load", "tl.store")
-
-
-def _starts_with(call: cst.Call, name: str) -> bool:
-    node = call.args[0].value
-    while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        if render_code(node.right) == name:
-            return True
-        node = node.left
-    return render_code(node) == name
+    return bool(loaded) and may_meet(stored, loaded)
 
 
 def _with_axis(function: JitFunction, loop: Loop, width: str, text: KernelText) -> JitFunction:

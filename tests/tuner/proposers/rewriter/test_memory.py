@@ -10,6 +10,7 @@ from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._parse import calls_within, parse_kernel
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
+from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 
 FILE = """
@@ -151,3 +152,4 @@ def test_views_are_the_memory_of_their_tensor(view, is_apart):
     source = IN_PLACE.replace("torch.empty_like(b)", view)
     assert bool(variants(Hoist(), source)) == is_apart
     assert bool(variants(Vectorise(), source)) == is_apart
+    assert bool(variants(ParallelLoops(), source)) == is_apart
