@@ -57,7 +57,7 @@ class Session:
     def await_gpu(self):
         pass
 
-    def prepare(self, paths, count):
+    def prepare(self, paths, count, loads=()):
         assert count == 2
         self.prepared = [Path(path).stem for path in paths]
 
