@@ -62,9 +62,10 @@ def multiply_adds(
     is_symmetric = is_symmetric or is_gram(lhs, rhs)
     if not patterns:
         rows, columns = _different(m, lhs_groups[-2]), _different(n, rhs_groups[-1])
+        if not is_symmetric:
+            return math.prod(batch) * rows * k * columns
         lines = min(rows, columns)
-        products = lines * (lines + 1) // 2 if is_symmetric else rows * columns
-        return math.prod(batch) * products * k
+        return math.prod(batch) * (lines * (lines + 1) // 2) * k
     if is_symmetric and m * n <= _MAX_MASK:
         patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if len(patterns) == 1:
@@ -88,8 +89,12 @@ def _groups(use: TensorUse) -> tuple[float, ...]:
 def _different(n: int, first: float, second: float = math.inf) -> int:
     """Count the different pairs among n whose halves are the same in groups of such sizes."""
     sizes = [int(group) for group in (first, second) if math.isfinite(group)]
-    counts = [math.ceil(n / size) for size in sizes]
-    return sum(counts) - math.ceil(n / math.lcm(*sizes)) if len(sizes) > 1 else (*counts, 1)[0]
+    counts = [n if size == 1 else math.ceil(n / size) for size in sizes]  # sizes may be symbols
+    if len(sizes) < 2:
+        return (*counts, 1)[0]
+    if 1 in sizes:
+        return n
+    return sum(counts) - math.ceil(n / math.lcm(*sizes))
 
 
 def is_gram(lhs: TensorUse, rhs: TensorUse) -> bool:
