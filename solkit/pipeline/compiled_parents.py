@@ -43,7 +43,7 @@ __all__ = [
 COMPILED = "inductor"
 """Proposer of these variants."""
 INDUCTORS_IMPORTS = ("torch._inductor.runtime.triton_helpers",)
-"""What its programs import besides torch and Triton: 800 modules of PyTorch's."""
+"""Modules that its programs import besides torch and Triton: 800 of PyTorch's."""
 _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
 _LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300

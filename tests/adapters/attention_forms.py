@@ -244,7 +244,7 @@ class _Evaluated(torch.fx.Interpreter):
 
 
 def _attention(query, key, value, mask, is_causal, scale):
-    """What PyTorch documents of `scaled_dot_product_attention`; a row without keys gives 0."""
+    """`scaled_dot_product_attention` as PyTorch documents it; a row without keys gives 0."""
     heads = query.shape[1] // key.shape[1]
     key, value = (tensor.double().repeat_interleave(heads, 1) for tensor in (key, value))
     scores = query.double() @ key.mT * scale
@@ -259,7 +259,7 @@ def _attention(query, key, value, mask, is_causal, scale):
 
 
 def fused() -> dict[str, tuple[bool, dict[str, Any] | None, float]]:
-    """For each function: whether it changed, the call, and the largest error."""
+    """Return for each function: if it changed, the call, and the largest error."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from solkit.adapters.inductor_program._fused_attention import fuse_attention

@@ -78,7 +78,7 @@ def _difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:
 
 
 def served(paths: list[str]) -> list[tuple[str, str]]:
-    """For each kernel file its reference's program behind its entry point, or why there is none."""
+    """Put references' programs behind entry points, or say why there is none, by kernel file."""
     from solkit.analysis.compiled_reference import write_program
     from solkit.errors import InputError
     from solkit.tuner.proposers.rewriter.entry_points import entry_point, with_program
@@ -97,7 +97,7 @@ def served(paths: list[str]) -> list[tuple[str, str]]:
 
 
 def called(cases: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str]]:
-    """How each joined file differs from its reference, and at another shape from its original."""
+    """Compare joined files with their references, and at another shape with their originals."""
     torch.set_num_threads(1)
     triton_interpreter.install()
     return [
@@ -155,7 +155,7 @@ def sum_of_two(original: str, joined: str) -> float:
 
 
 def returned_with_twice(original: str, joined: str) -> tuple[bool, bool]:
-    """Whether a kernel returns twice its first argument, and the second one itself."""
+    """Tell if a kernel returns twice its first argument, and the second one itself."""
     torch.set_num_threads(1)
     triton_interpreter.install()
     x, y = torch.randn(6, 40), torch.randn(40)
@@ -215,7 +215,7 @@ def _evaluated(graph: Any, *args: Any) -> Any:
 
 
 def narrowed() -> dict[str, tuple[bool, list[str], float]]:
-    """For each function: whether it changed, operators of products, and the largest error."""
+    """Return for each function: if it changed, operators of products, and the largest error."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from solkit.adapters.inductor_program._graph import Tensors, trace_function

@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parenthesized,
+    parse_expression,
     plain_code,
     render_code,
     replace_each,
@@ -28,15 +29,20 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
 __all__ = [
+    "FLIPPED",
     "Blocks",
     "Columns",
     "expanded_row",
     "is_index_sum",
     "largest_row",
+    "over_range",
     "single_values",
     "smallest_row",
     "without_axes",
 ]
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons, and what they are once their sides change places."""
 
 
 class Columns:
@@ -229,3 +235,11 @@ def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpres
         if binding.target not in names_within(binding.value):
             values[binding.target] = binding.value
     return values
+
+
+def over_range(loop: Loop, start: str, stop: str, step: str) -> cst.For:
+    """Return a loop over another range, with the hints that its own range has."""
+    over = cst.ensure_type(loop.node.iter, cst.Call)
+    words = [render_code(arg) for arg in over.args if arg.keyword is not None]
+    code = f"{render_code(over.func)}({', '.join([start, stop, step, *words])})"
+    return loop.node.with_changes(iter=parse_expression(code))

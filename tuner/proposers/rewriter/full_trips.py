@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._columns import (
+    FLIPPED,
     Blocks,
     Columns,
     expanded_row,
     is_index_sum,
+    over_range,
     single_values,
     smallest_row,
     without_axes,
@@ -37,7 +39,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parenthesized,
-    parse_expression,
     parse_statement,
     range_loop,
     render_code,
@@ -51,8 +52,6 @@ from solkit.tuner.proposers.rewriter._shapes import Shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 
 __all__ = ["FullTrips"]
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class FullTrips:
@@ -88,7 +87,7 @@ def _with_full_trips(function: JitFunction) -> cst.FunctionDef | None:
         taken.add(name)
         start, stop, step = map(render_code, (loop.start, loop.stop, loop.step))
         first, rest = (
-            _over(loop, f"{begin}, {end}, {step}") for begin, end in ((start, name), (name, stop))
+            over_range(loop, begin, end, step) for begin, end in ((start, name), (name, stop))
         )
         ahead = parse_statement(
             f"{name} = tl.maximum(tl.minimum({full[0]}, {stop}) // {step} * {step}, 0)"
@@ -97,13 +96,6 @@ def _with_full_trips(function: JitFunction) -> cst.FunctionDef | None:
     if len(body) == len(function.body):
         return None
     return without_unread(with_body(function.node, body), function)
-
-
-def _over(loop: Loop, bounds: str) -> cst.For:
-    over = cst.ensure_type(loop.node.iter, cst.Call)
-    words = [render_code(arg) for arg in over.args if arg.keyword is not None]
-    code = f"{render_code(over.func)}({', '.join([bounds, *words])})"
-    return loop.node.with_changes(iter=parse_expression(code))
 
 
 def _full_trips(
@@ -155,9 +147,9 @@ def _limit_of(
             return None
         first, second = difference.left, difference.right
     if not columns.has(first):
-        first, second, sign = second, first, _FLIPPED.get(sign, "")
+        first, second, sign = second, first, FLIPPED.get(sign, "")
     row = expanded_row(second, values)
-    if sign not in _FLIPPED or not columns.has(first) or not is_index_sum(row):
+    if sign not in FLIPPED or not columns.has(first) or not is_index_sum(row):
         return None
     return row, " + 1" if sign in ("<=", ">") else "", sign in ("<", "<=")
 

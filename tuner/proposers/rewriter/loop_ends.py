@@ -25,11 +25,13 @@ from solkit.tuner.proposers.rewriter._carried import (
     unpacked_statements,
 )
 from solkit.tuner.proposers.rewriter._columns import (
+    FLIPPED,
     Blocks,
     Columns,
     expanded_row,
     is_index_sum,
     largest_row,
+    over_range,
     single_values,
     smallest_row,
     without_axes,
@@ -78,7 +80,6 @@ _LOWEST_CODES = frozenset(
         *(("-", f"{module}.inf") for module in ("torch", "math", "np", "numpy")),
     )
 )
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"<": ">=", "<=": ">"}
 _OTHER_CALLS = ("min", "max", "range", "float")
 _EFFECTS = ("tl.store", "tl.atomic", "tl.inline_asm", "tl.device_", "tl.debug_barrier")
@@ -120,14 +121,11 @@ def _with_ends(function: JitFunction) -> cst.FunctionDef | None:
         bounds["last"] = _stop_of_idle(loop, function, place, _earlier_stop(loop, function, place))
         names = {word: free_name(word, taken) for word, code in bounds.items() if code is not None}
         taken |= set(names.values())
-        over = cst.ensure_type(loop.node.iter, cst.Call)
         start, stop, step = map(render_code, (loop.start, loop.stop, loop.step))
-        words = [names.get("first", start), names.get("last", stop), step]
-        words += [render_code(arg) for arg in over.args if arg.keyword is not None]
-        changed = parse_expression(f"{render_code(over.func)}({', '.join(words)})")
+        changed = over_range(loop, names.get("first", start), names.get("last", stop), step)
         ahead = [parse_statement(f"{name} = {bounds[word]}") for word, name in names.items()]
         if ahead:
-            body[place : place + 1] = [*ahead, loop.node.with_changes(iter=changed)]
+            body[place : place + 1] = [*ahead, changed]
     return with_body(function.node, body) if len(body) > len(function.body) else None
 
 
@@ -227,7 +225,7 @@ def _row_tests(
         first, sign = test.left, render_code(test.comparisons[0].operator).strip()
         second = test.comparisons[0].comparator
         if sign in (">", ">="):
-            first, second, sign = second, first, _FLIPPED[sign]
+            first, second, sign = second, first, FLIPPED[sign]
         row = expanded_row(first, single_values(rest))
         least = smallest_row(row, blocks) if is_index_sum(row) and blocks.has(row) else ""
         used = [] if blocks.has(second) else [own[n] for n in all_names(second, own) & set(own)]
@@ -315,7 +313,7 @@ def _begin_of(
         first = parse_expression(f"{render_code(difference.left)} - {width}")
         second = difference.right
     if columns.has(first) and sign in (">", ">="):
-        first, second, sign = second, first, _FLIPPED[sign]
+        first, second, sign = second, first, FLIPPED[sign]
     if sign not in ("<", "<=") or not columns.has(second):
         return ""
     row = expanded_row(first, values)
@@ -487,7 +485,7 @@ class _Fills:
         first, second = test.left, test.comparisons[0].comparator
         if sign in (">", ">="):  # as column > row - width
             first, second = second, first
-        if not isinstance(first, cst.BinaryOperation) or sign not in _FLIPPED:
+        if not isinstance(first, cst.BinaryOperation) or sign not in FLIPPED:
             return False
         column = second if sign in (">", ">=") else first.right
         row = plain_code(first.left)
@@ -531,8 +529,8 @@ def _mask_in(
         if render_code(second) != "0":
             return None
         first, second = difference.left, difference.right
-    if columns.has(first) and sign in _FLIPPED:
-        first, second, sign = second, first, _FLIPPED[sign]
+    if columns.has(first) and sign in FLIPPED:
+        first, second, sign = second, first, FLIPPED[sign]
     is_false = sign in (">", ">=")
     sign = sign if is_false else _NEGATED.get(sign, "")
     if not sign or not columns.has(second):

@@ -27,7 +27,7 @@ def valid(params, shape):
     return params["BLOCK"] > 0
 '''
 PROGRAM = '''
-"""What a compiler wrote."""
+"""A program as a compiler writes it."""
 import math
 
 SPACE = {"XBLOCK": [1, 2]}
