@@ -136,13 +136,16 @@ def _written_bytes(
         live: the ops that matter.
         in_place: what they write into storages that exist.
     """
-    computed = {use.storage for op in live for use in op.outputs}
+    own = program.constants | {use.storage for op in program.ops for use in op.outputs}
+    # A tensor that is overwritten as a whole is computed by that write alone.
+    computed = program.constants | {use.storage for op in live for use in op.outputs}
+    computed |= own & {use.storage for use in in_place}
     results = {use.storage for use in program.results}
     written: dict[int, list[TensorUse]] = defaultdict(list)
     for use in program.results:
-        if use.storage in computed or use.storage in program.constants:
+        if use.storage in computed:
             written[use.storage].append(use)
     for use in in_place:
-        if use.storage in results - computed:  # an input changed in place: what was changed
+        if use.storage in results - own:  # an input changed in place: what was changed
             written[use.storage].append(use)
     return {storage: covered_bytes(uses) for storage, uses in written.items()}

@@ -311,6 +311,13 @@ PROBLEMS = {
         F * N,  # 63 rows and the new one
         F * 32,
     ),
+    "a row of a copy that was overwritten": (
+        f"{X}; R(64)",
+        "c = a0.clone()\nc[:, :] = a1[:, None]\nreturn c[0], c + a0",
+        {"fp32": N},
+        F * N + F * 64,
+        F * 32 + F * N,
+    ),
     # arguments that are zero stand for any state: a cache, a moment, an accumulator
     "a cache that starts at zero": (
         "zeros(64, 32); R(4, 32); torch.randperm(64, device=DEV)[:4]",
