@@ -11,26 +11,27 @@ The only module that knows the classes of ``cuda.tile._ir``; it imports none of 
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from solkit.adapters.cutile_exits import TileIrError, is_tile, without_exits
+from solkit.adapters.cutile_types import (
+    blocked_layout,
+    conversion_between,
+    element_bits,
+    element_of,
+    is_float,
+    is_unsigned,
+    pointee_bits,
+    scaled_format,
+    shared_type,
+    tile_bytes,
+)
 
 __all__ = ["Machine", "TileIrError", "loop_tile_bytes", "triton_ir"]
 
-_VECTOR_BYTES = 16
-"""Most that one instruction of a thread moves (PTX ISA, ld: .v4.b32)."""
-_ELEMENTS = {
-    **{"float16": "f16", "bfloat16": "bf16", "float32": "f32", "tfloat32": "f32"},
-    **{"float64": "f64", "bool_": "i1", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2"},
-    **{"float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN"},
-    **{f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "i1": 8, "f4E2M1FN": 4}
 _OWN = "/cuda/tile/"
 """Folder of cuTile's own functions, which are inlined."""
 _MMA = (
@@ -87,43 +88,8 @@ def loop_tile_bytes(body: Any) -> int:
         if operation.op == "loop":
             loads = (inner for inner in operation.body if inner.op in ("tile_load", "load_pointer"))
             tiles = (load.result_vars[0].get_type() for load in loads)
-            most = max(most, sum(map(_tile_bytes, tiles)))
+            most = max(most, sum(map(tile_bytes, tiles)))
     return most
-
-
-def _tile_bytes(kind: Any) -> int:
-    elements: int = math.prod(kind.shape)
-    return elements * _element_bits(_element(kind)) // 8
-
-
-# ---------------------------------------------------------------------------------------- types
-
-
-def _element(kind: Any) -> str:
-    """Return Triton's name of a tile's element."""
-    text = str(kind.dtype)
-    pointer = re.match(r"pointer\[(\w+)", text)
-    if pointer:
-        return f"!tt.ptr<{_ELEMENTS.get(pointer[1], 'i8')}>"
-    return _ELEMENTS.get(text, "f8E4M3FN" if text.startswith("float8") else "i32")
-
-
-def _element_bits(element: str) -> int:
-    if element.startswith("!tt.ptr"):
-        return 64
-    return _BITS.get(element) or (int(element[1:]) if element[0] == "i" else 8)
-
-
-def _pointee_bits(element: str) -> int:
-    return _element_bits(element.removeprefix("!tt.ptr<").removesuffix(">"))
-
-
-def _is_float(kind: Any) -> bool:
-    return str(kind.dtype).startswith(("float", "bfloat", "tfloat"))
-
-
-def _is_unsigned(kind: Any) -> bool:
-    return str(kind.dtype).startswith("uint")
 
 
 @dataclass
@@ -211,10 +177,10 @@ class _Writer:
     def module(self, name: str, body: Any) -> str:
         """Return the whole text."""
         parameters = [var for var in body.params if var.name not in self.numbers]
-        listed = ", ".join(f"%{var.name}: {_element(var.get_type())}" for var in parameters)
+        listed = ", ".join(f"%{var.name}: {element_of(var.get_type())}" for var in parameters)
         for var in body.params:
             if var.name in self.numbers:
-                kind = _element(var.get_type())
+                kind = element_of(var.get_type())
                 self._put(f"%{var.name} = arith.constant {self.numbers[var.name]} : {kind}")
         self.block(without_exits(body))
         warps = f'"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {self.machine.warps} : i32'
@@ -244,8 +210,10 @@ class _Writer:
         """Return a type; `fast` is the dimension along which memory is contiguous."""
         if not shape:
             return element
-        bits = _pointee_bits(element) if element.startswith("!tt.ptr") else _element_bits(element)
-        layout = self._alias(_blocked(tuple(shape), bits, self.machine.warps, fast % len(shape)))
+        bits = pointee_bits(element) if element.startswith("!tt.ptr") else element_bits(element)
+        layout = self._alias(
+            blocked_layout(tuple(shape), bits, self.machine.warps, fast % len(shape))
+        )
         return f"tensor<{'x'.join(map(str, shape))}x{element}, {layout}>"
 
     def _alias(self, layout: str) -> str:
@@ -253,7 +221,7 @@ class _Writer:
 
     def _type(self, var: Any) -> str:
         kind = var.get_type()
-        return self._tensor(kind.shape, _element(kind))
+        return self._tensor(kind.shape, element_of(kind))
 
     # ------------------------------------------------------------------------------ control flow
 
@@ -302,9 +270,9 @@ class _Writer:
         carrying = f" iter_args({carried}) -> ({kinds}) " if pairs else " "
         if loop.start.name in self.natural:
             self.natural.add(loop.induction_var.name)
-        self._put_open(f"{self._results(loop)}{head}{carrying} : i32 {{")
+        self._put_bare(f"{self._results(loop)}{head}{carrying} : i32 {{")
         self.block(loop.body)
-        self._put_close("}")
+        self._put("}")
 
     def _while(self, loop: Any) -> None:
         """Write a loop that a branch with ``break`` leaves: what is before it is the condition.
@@ -317,7 +285,7 @@ class _Writer:
         pairs = list(_tiles(zip(loop.body_vars, loop.initial_values)))
         carried = ", ".join(f"%{var.name} = %{start.name}" for var, start in pairs)
         kinds = ", ".join(self._type(var) for var, _ in pairs)
-        self._put_open(f"{self._results(loop)}scf.while ({carried}) : ({kinds}) -> ({kinds}) {{")
+        self._put_bare(f"{self._results(loop)}scf.while ({carried}) : ({kinds}) -> ({kinds}) {{")
         self.block(before)
         leaves = f"%{leaving.cond.name}"
         if broken is leaving.then_block:
@@ -334,29 +302,23 @@ class _Writer:
             for var, value in _tiles(zip(leaving.result_vars, list(running)[-1].outputs)):
                 self._put(f"%{var.name} = tt.bitcast %{value.name} : {self._type(var)}")
             self.block(after)
-        self._put_close("}")
+        self._put("}")
 
     def _if(self, branch: Any) -> None:
         kinds = ", ".join(self._type(var) for var in branch.result_vars if is_tile(var))
         typed = f" -> ({kinds})" if kinds else ""
-        self._put_open(f"{self._results(branch)}scf.if %{branch.cond.name}{typed} {{")
+        self._put_bare(f"{self._results(branch)}scf.if %{branch.cond.name}{typed} {{")
         self.block(branch.then_block)
         self._put_bare("} else {")
         self.block(branch.else_block)
-        self._put_close("}")
+        self._put("}")
 
     def _results(self, operation: Any) -> str:
         names = ", ".join(f"%{var.name}" for var in operation.result_vars if is_tile(var))
         return f"{names} = " if names else ""
 
-    def _put_open(self, line: str) -> None:
-        self.lines.append(line)
-
     def _put_bare(self, line: str) -> None:
         self.lines.append(line)
-
-    def _put_close(self, line: str) -> None:
-        self.lines.append(f"{line}{self.here}")
 
     def _yield(self, operation: Any) -> None:
         values = operation.outputs if operation.op == "end_branch" else operation.values
@@ -381,12 +343,12 @@ class _Writer:
         kind = var.get_type()
         if isinstance(value, int) and not kind.shape:
             self.numbers[var.name] = int(value)
-        if _is_float(kind):
+        if is_float(kind):
             text = f"{float(value):e}"
         else:
-            text = str(bool(value)).lower() if _element(kind) == "i1" else str(int(value))
+            text = str(bool(value)).lower() if element_of(kind) == "i1" else str(int(value))
         text = f"dense<{text}>" if kind.shape else text
-        typed = "" if _element(kind) == "i1" and not kind.shape else f" : {self._type(var)}"
+        typed = "" if element_of(kind) == "i1" and not kind.shape else f" : {self._type(var)}"
         self._put(f"%{var.name} = arith.constant {text}{typed}")
 
     def _same(self, operation: Any) -> None:
@@ -401,8 +363,8 @@ class _Writer:
 
     def _binary(self, operation: Any) -> None:
         kind, fn = operation.result_vars[0].get_type(), operation.fn
-        names = {**_INTEGERS, **(_UNSIGNED if _is_unsigned(kind) else {})}
-        name = _FLOATS.get(fn) if _is_float(kind) else f"arith.{names[fn]}" if fn in names else None
+        names = {**_INTEGERS, **(_UNSIGNED if is_unsigned(kind) else {})}
+        name = _FLOATS.get(fn) if is_float(kind) else f"arith.{names[fn]}" if fn in names else None
         self._simple(operation, name or f"cutile.{fn}", (operation.lhs, operation.rhs))
 
     def _simple(self, operation: Any, name: str, operands: Sequence[Any]) -> None:
@@ -412,10 +374,10 @@ class _Writer:
 
     def _compare(self, operation: Any) -> None:
         var, kind = operation.result_vars[0], operation.lhs.get_type()
-        if _is_float(kind):
+        if is_float(kind):
             name = f"arith.cmpf o{_PREDICATES[operation.fn]}"
         else:
-            sign = "" if operation.fn in ("eq", "ne") else "u" if _is_unsigned(kind) else "s"
+            sign = "" if operation.fn in ("eq", "ne") else "u" if is_unsigned(kind) else "s"
             name = f"arith.cmpi {sign}{_PREDICATES[operation.fn]}"
         sides = f"%{operation.lhs.name}, %{operation.rhs.name}"
         self._put(f"%{var.name} = {name}, {sides} : {self._type(operation.lhs)}")
@@ -425,14 +387,14 @@ class _Writer:
         self._simple(operation, f"arith.{name}", (operation.lhs, operation.rhs))
 
     def _shift(self, operation: Any) -> None:
-        unsigned = _is_unsigned(operation.result_vars[0].get_type())
+        unsigned = is_unsigned(operation.result_vars[0].get_type())
         name = "shli" if "l" in operation.fn else "shrui" if unsigned else "shrsi"
         self._simple(operation, f"arith.{name}", (operation.lhs, operation.rhs))
 
     def _unary(self, operation: Any) -> None:
         kind, fn = operation.result_vars[0].get_type(), operation.fn
-        if _is_float(kind) or fn not in _INTEGER_UNARY:
-            name = _UNARY.get(fn) if _is_float(kind) else None
+        if is_float(kind) or fn not in _INTEGER_UNARY:
+            name = _UNARY.get(fn) if is_float(kind) else None
             self._simple(operation, name or f"cutile.{fn}", (operation.operand,))
             return
         start, name = _INTEGER_UNARY[fn]
@@ -455,7 +417,7 @@ class _Writer:
         var, source = operation.result_vars[0], operation.x
         old, new = source.get_type(), var.get_type()
         before, after = self._type(source), self._type(var)
-        name = _cast_name(old, new)
+        name = conversion_between(old, new)
         self._put(f"%{var.name} = {name} %{source.name} : {before} to {after}")
 
     # ------------------------------------------------------------------------------------- shapes
@@ -492,18 +454,18 @@ class _Writer:
         before = ", ".join(map(self._type, operation.xs))
         after = ", ".join(map(self._type, operation.result_vars))
         named = ", ".join(f"%{var.name}" for var in operation.result_vars)
-        self._put_open(f'{named} = "{name}"({sources}) <{{axis = {operation.axis} : i32}}> ({{')
-        inside = ", ".join(f"%{v.name}: {_element(v.get_type())}" for v in operation.body.params)
+        self._put_bare(f'{named} = "{name}"({sources}) <{{axis = {operation.axis} : i32}}> ({{')
+        inside = ", ".join(f"%{v.name}: {element_of(v.get_type())}" for v in operation.body.params)
         self._put_bare(f"^bb0({inside}):")
         here = self.here
         self.block(list(operation.body)[:-1])
         last = list(operation.body)[-1]
         yielded = last.outputs if hasattr(last, "outputs") else last.values
         names = ", ".join(f"%{var.name}" for var in yielded)
-        kinds = ", ".join(_element(var.get_type()) for var in yielded)
+        kinds = ", ".join(element_of(var.get_type()) for var in yielded)
         self._put(f"{name}.return {names} : {kinds}")
         self.here = here
-        self._put_close(f"}}) : ({before}) -> ({after})")
+        self._put(f"}}) : ({before}) -> ({after})")
 
     # ------------------------------------------------------------------------------------ products
 
@@ -513,7 +475,7 @@ class _Writer:
         result = self._product_type(var.get_type(), a)
         if operation.op == "tile_mma_scaled":
             formats = " ".join(
-                f"{side} = {_scaled_format(k)}" for side, k in (("lhs", a), ("rhs", b))
+                f"{side} = {scaled_format(k)}" for side, k in (("lhs", a), ("rhs", b))
             )
             operands = f"%{operation.x.name}, %{operation.y.name}, %{operation.acc.name} {formats}"
             kinds = f"{self._type(operation.x)} * {self._type(operation.y)} -> {result}"
@@ -521,7 +483,7 @@ class _Writer:
             return
         operands = f"%{operation.x.name}, %{operation.y.name}, %{operation.acc.name}"
         if self.machine.is_warp_group and len(a.shape) == 2 and "nvidia_mma" in self._of(result):
-            kinds = f"{_shared(a)} * {_shared(b)} -> {result}"
+            kinds = f"{shared_type(a)} * {shared_type(b)} -> {result}"
             self._put(f"%{var.name} = ttng.warp_group_dot {operands} : {kinds}")
             return
         precision = ", inputPrecision = 0" if str(a.dtype) == "tfloat32" else ""
@@ -536,13 +498,13 @@ class _Writer:
     def _product_type(self, kind: Any, factor: Any) -> str:
         """Return a product's type: tensor cores take all factors but fp32."""
         if not self.machine.has_tensor_cores or str(factor.dtype) == "float32":
-            return self._tensor(kind.shape, _element(kind))
+            return self._tensor(kind.shape, element_of(kind))
         version = {8: 2, 9: 3}.get(self.machine.major, 2)
         columns = min(256, kind.shape[-1])
         instruction = f"16, {columns}, 16" if version == 3 else "16, 8"
         warps = ", ".join(map(str, [*(1,) * (len(kind.shape) - 2), self.machine.warps, 1]))
         layout = self._alias(_MMA % (version, warps, instruction))
-        return f"tensor<{'x'.join(map(str, kind.shape))}x{_element(kind)}, {layout}>"
+        return f"tensor<{'x'.join(map(str, kind.shape))}x{element_of(kind)}, {layout}>"
 
     # -------------------------------------------------------------------------------------- memory
 
@@ -555,7 +517,7 @@ class _Writer:
         sizes, strides = (
             tuple(f"%{var.name}" for var in names) for names in (operation.shape, operation.strides)
         )
-        view = _View(f"%{operation.base_ptr.name}", _element(kind), sizes, strides)
+        view = _View(f"%{operation.base_ptr.name}", element_of(kind), sizes, strides)
         self.views[operation.result_vars[0].name] = view
 
     def _list_item(self, operation: Any) -> None:
@@ -652,7 +614,7 @@ class _Writer:
         """Write a descriptor, and return it with the dimensions in its order, fastest last."""
         fast = self._fast(view)
         order = [d for d in range(len(view.tile)) if d != fast] + [fast]
-        size = self._constant(max(_element_bits(view.element) // 8, 1))
+        size = self._constant(max(element_bits(view.element) // 8, 1))
         box = ", ".join(self._constant(view.tile[d], "i32") for d in order[::-1])
         sizes = ", ".join(view.sizes[d] for d in order[::-1])
         bytes_of = {
@@ -800,56 +762,6 @@ def _branches(leaving: Any) -> tuple[Any, Any]:
     blocks = leaving.then_block, leaving.else_block
     is_first = list(blocks[0])[-1].op == "break"
     return blocks if is_first else blocks[::-1]
-
-
-def _cast_name(old: Any, new: Any) -> str:
-    bits = _element_bits(_element(old)), _element_bits(_element(new))
-    if _is_float(old) and _is_float(new):
-        return "arith.truncf" if bits[1] < bits[0] else "arith.extf"
-    if _is_float(old):
-        return "arith.fptosi"
-    if _is_float(new):
-        return "arith.sitofp"
-    if bits[1] < bits[0] or _element(new) == "i1":
-        return "arith.trunci"
-    is_plain = _is_unsigned(old) or _element(old) == "i1"
-    return "arith.extui" if is_plain else "arith.extsi"
-
-
-def _scaled_format(kind: Any) -> str:
-    text = str(kind.dtype)
-    return "e2m1" if "e2m1" in text else "e5m2" if "e5m2" in text else "e4m3"
-
-
-def _shared(kind: Any) -> str:
-    sizes = "x".join(map(str, kind.shape))
-    return (
-        f"!ttg.memdesc<{sizes}x{_element(kind)}, #ttg.nvmma_shared<{{swizzlingByteWidth = 128}}>>"
-    )
-
-
-def _blocked(shape: tuple[int, ...], bits: int, warps: int, fast: int) -> str:
-    """Return a layout: threads side by side along memory, each with up to 16 bytes."""
-    order = [fast, *(d for d in reversed(range(len(shape))) if d != fast)]
-    vector = max(min(_VECTOR_BYTES * 8 // bits, shape[fast], math.prod(shape) // (32 * warps)), 1)
-    sizes = [vector if d == fast else 1 for d in range(len(shape))]
-    lanes, groups = [1] * len(shape), [1] * len(shape)
-    for threads, count in ((lanes, 32), (groups, warps)):
-        for d in order:
-            taken = max(min(count, shape[d] // (sizes[d] * lanes[d] * groups[d])), 1)
-            threads[d] *= taken
-            count //= taken
-        threads[order[-1]] *= count
-    listed = ", ".join(
-        f"{name} = [{', '.join(map(str, values))}]"
-        for name, values in (
-            ("sizePerThread", sizes),
-            ("threadsPerWarp", lanes),
-            ("warpsPerCTA", groups),
-            ("order", order),
-        )
-    )
-    return f"#ttg.blocked<{{{listed}}}>"
 
 
 _OPERATIONS: Mapping[str, Callable[[_Writer, Any], None]] = {

@@ -8,8 +8,8 @@ from solkit.adapters.launch_recording import CapturedLaunch, TensorArgument, ten
 from solkit.adapters.triton_compiler import Compiled
 from solkit.adapters.triton_ir import parse_module
 from solkit.analysis import cuda
+from solkit.analysis.triton.arguments import parameters_in_order
 from solkit.analysis.triton.relevance import may_read
-from solkit.analysis.triton.ttgir_interpreter import parameters_in_order
 from solkit.core import Facts
 
 __all__ = ["unread_inputs"]

@@ -58,6 +58,7 @@ from solkit.adapters.fake_cuda.contents import (
 )
 from solkit.adapters.fake_cuda.control_flow import choosing_branches, fake_control_flow
 from solkit.adapters.fake_cuda.convolution import convolution_layout
+from solkit.adapters.fake_cuda.data_dependent import numpy_array
 from solkit.adapters.fake_cuda.device import (
     CudaAsCpu,
     NumbersAsCuda,
@@ -86,6 +87,7 @@ from solkit.adapters.fake_cuda.guesses import (
     user_line,
     watching_guesses,
 )
+from solkit.adapters.fake_cuda.known_values import KnownValues
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.nvml import fake_nvml
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
@@ -99,7 +101,6 @@ from solkit.adapters.fake_cuda.storage import (
 )
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.torch_jit import fake_tracing
-from solkit.adapters.fake_cuda.value_propagation import KnownValues, numpy_array
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 from solkit.errors import UnsupportedError

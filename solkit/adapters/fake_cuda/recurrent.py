@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from solkit.adapters.fake_cuda.contents import KnownContents, computing_really, recall_contents
+from solkit.adapters.fake_cuda.data_dependent import make_holding
 from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_guesses, report_guess
-from solkit.adapters.fake_cuda.value_propagation import make_holding
 from solkit.errors import UnsupportedError
 
 __all__ = ["fake_recurrent"]

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solkit.adapters.launch_recording import Argument, TensorArgument
+from solkit.adapters.launch_recording import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.counters import Counters
@@ -36,6 +36,7 @@ from solkit.analysis.interpreter.loop_extrapolation import (
 )
 from solkit.analysis.interpreter.storages import IN_ORDER, Storages
 from solkit.analysis.interpreter.values import ODD, Array
+from solkit.analysis.triton.arguments import bind_arguments
 from solkit.analysis.triton.arithmetic import (
     ARITHMETIC,
     PASSED_ON,
@@ -56,6 +57,7 @@ from solkit.analysis.triton.assumptions import (
     likely_trips,
     reachable,
 )
+from solkit.analysis.triton.counter_turns import CounterTurns
 from solkit.analysis.triton.floats import float_constant, on_floats
 from solkit.analysis.triton.loop_steps import (
     PICKS,
@@ -82,7 +84,7 @@ from solkit.analysis.triton.relevance import (
 from solkit.analysis.triton.shared_values import SharedValues, SharedView, Stored
 from solkit.analysis.triton.tensor_sink import Descriptor, IgnoringSink, TensorSink
 
-__all__ = ["TTGIRInterpreter", "parameters_in_order"]
+__all__ = ["TTGIRInterpreter"]
 
 Value = Any
 """An array, a `Descriptor`, or ``None`` if unknown."""
@@ -149,11 +151,9 @@ class TTGIRInterpreter:
         self.finite_answers: dict[str, bool | None] = {}  # of flags that data decide
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
-        self.served: dict[int, Array] = {}  # by a counter's address
+        self.turns = CounterTurns(numbers, grid)
         self.storages = Storages()
         self.drawn: dict[str, set[int]] = {}  # loaded values, with the storages that they are from
-        self.names: dict[int, str] = {}  # of the first parameter in each storage
-        self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
         self.relevant = values.relevant
         self.plans: dict[Block, list[Callable[[], None]]] = {}
@@ -162,7 +162,7 @@ class TTGIRInterpreter:
         self.is_ahead = False  # of the iteration that runs
         self.last: dict[Operation, Array] = {}  # flags and signs in conditions of loops
         self.roots = pointer_roots(function)
-        self._bind(arguments)
+        self.env, self.names = bind_arguments(function, arguments, self.storages)
         operations = [inner for block in function.blocks for inner in block.walk()]
         self.counters_at = {self.place_of(inner) for inner in operations if inner.name in ATOMICS}
 
@@ -176,30 +176,6 @@ class TTGIRInterpreter:
                     self._block(block)
                     for label, active in self._targets(block):
                         waiting[label] = waiting.get(label, False) | active
-
-    # ------------------------------------------------------------------------------ arguments
-
-    def _bind(self, arguments: Mapping[str, Argument]) -> None:
-        rest: list[Array] = []
-        names = parameters_in_order(self.function, arguments)
-        for position, (name, _) in enumerate(self.function.arguments):
-            parameter = name[1:] if names is None else names[position]
-            argument = arguments.get(parameter)
-            if isinstance(argument, TensorArgument):
-                address = self.storages.address_of(argument)
-                self.names.setdefault(address >> ADDRESS_BITS, parameter)
-                base = scalar_value(address)
-                rest = []
-                self.env[name] = base
-                if argument.block:
-                    self.env[name] = _descriptor(base, argument)
-                    rest = [scalar_value(n) for n in (*argument.shape, *argument.strides)]
-            elif isinstance(argument, bool | int):
-                self.env[name] = scalar_value(int(argument))
-            elif isinstance(argument, float):
-                self.env[name] = np.array([argument], np.float32)
-            elif rest:  # a descriptor is followed by its shape and strides
-                self.env[name] = rest.pop(0)
 
     def place_of(self, operation: Operation) -> int:
         """Return the number of the storage that an access is made in; 0 if several may be."""
@@ -273,7 +249,7 @@ class TTGIRInterpreter:
     def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> AssumptionProbe:
         """Probe where code would make its accesses with some values; nothing is counted."""
         kept = self.counters, self.sink, self.compared, self.active, self.guesses
-        served = {address: times.copy() for address, times in self.served.items()}
+        served = self.turns.snapshot()
         shared = self.shared.copy()
         self.counters, self.compared, self.guesses = Counters(self.counters.programs), None, {}
         self.sink = probe = AssumptionProbe()
@@ -281,7 +257,7 @@ class TTGIRInterpreter:
         for block in blocks:
             self._block(block)
         self.counters, self.sink, self.compared, self.active, self.guesses = kept
-        self.served = served
+        self.turns.restore(served)
         self.shared.restore(shared)
         return probe
 
@@ -670,23 +646,7 @@ class TTGIRInterpreter:
             self.guessed.pop(operation.results[0], None)
             start = scalar_value(0)
         self._guess("programs are assumed to get a counter's numbers in turn", operation)
-        return start + self._turns(address.reshape(-1)) * amount
-
-    def _turns(self, counters: Array) -> Array:
-        """Return each program's turn at its counter, in order of their numbers, and note it.
-
-        A counter's share of the programs that are followed is taken to be its share of all.
-        """
-        turns: Array = np.zeros(len(self.active), np.int64)
-        for counter in np.unique(counters).tolist():
-            own = np.broadcast_to(counters == counter, turns.shape)
-            share = own.mean()
-            times = self.served.get(counter, np.zeros_like(turns))
-            self.served[counter] = times + (self.active & own)
-            round_of_turns = max(round(share * math.prod(self.grid)), 1)
-            own_turns = times * round_of_turns + np.floor(share * self.numbers).astype(np.int64)
-            turns = np.where(own, own_turns, turns)
-        return turns
+        return start + self.turns.take(address.reshape(-1), self.active) * amount
 
     def _other(self, operation: Operation) -> Array:
         """Return what a load gives where its mask is off; zero by default."""
@@ -907,18 +867,6 @@ def _are_distinct_numbers(contents: Array | None) -> bool:
     return int((counts > 1).sum()) <= 1
 
 
-def parameters_in_order(function: Function, arguments: Mapping[str, Argument]) -> list[str] | None:
-    """Return the parameter of each of a function's arguments; ``None`` if their numbers differ.
-
-    The IR may name an argument after a variable that it is assigned to.
-    """
-    names: list[str] = []
-    for name, argument in arguments.items():
-        boxed = isinstance(argument, TensorArgument) and argument.block
-        names += [name, *[""] * (2 * len(boxed) if boxed else 0)]
-    return names if len(names) == len(function.arguments) else None
-
-
 def _decided_flag(operation: Operation, values: Sequence[Value]) -> Value:
     """Decide a flag or a choice that is partly unknown: an unknown flag is assumed to be set."""
     if operation.name == "arith.select" and len(values) == 3:
@@ -929,13 +877,3 @@ def _decided_flag(operation: Operation, values: Sequence[Value]) -> Value:
 
 def _joins_flags(operation: Operation) -> bool:
     return operation.name == "arith.andi" and operation.result_type.element == "i1"
-
-
-def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
-    size = argument.element_bytes
-    return Descriptor(
-        base,
-        tuple(map(scalar_value, argument.shape)),
-        tuple(scalar_value(stride * size) for stride in argument.strides),
-        size,
-    )
