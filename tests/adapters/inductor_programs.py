@@ -29,17 +29,17 @@ def written(paths: list[str], settings: dict[str, Any] | None = None) -> list[tu
     return results
 
 
-def compared(pairs: list[tuple[str, str]], points: int) -> list[str]:
+def compared(pairs: list[tuple[str, str]], points: int, atol: float = 1e-5) -> list[str]:
     """For each reference and kernel file how they differ in the interpreter; empty if they agree.
 
     Each is run with its defaults and with `points` parameters drawn from its space.
     """
     torch.set_num_threads(1)
     triton_interpreter.install()
-    return [_compared(reference, path, points) for reference, path in pairs]
+    return [_compared(reference, path, points, atol) for reference, path in pairs]
 
 
-def _compared(reference: str, path: str, points: int) -> str:
+def _compared(reference: str, path: str, points: int, atol: float) -> str:
     loaded = load(path, reference)
     space = loaded.space({})
     drawn = space.sample(points, seed=0) if space.values else []
@@ -49,7 +49,7 @@ def _compared(reference: str, path: str, points: int) -> str:
         got = _outputs(loaded, params, "run_kernel")
         if watch.skipped:
             return f"{watch.skipped} programs did not run"
-        if why := _difference(want, got):
+        if why := _difference(want, got, atol):
             return f"with {params}: {why}"
     return ""
 
@@ -66,13 +66,13 @@ def _outputs(loaded: Any, params: Any, run: str) -> list[torch.Tensor]:
     return [item.detach() for item in (*outputs, *selected_args, *kept)]
 
 
-def _difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:
+def _difference(want: list[torch.Tensor], got: list[torch.Tensor], atol: float = 1e-5) -> str:
     if len(want) != len(got):
         return f"{len(got)} outputs, not {len(want)}"
     for place, (right, mine) in enumerate(zip(want, got)):
         if (right.shape, right.dtype, right.stride()) != (mine.shape, mine.dtype, mine.stride()):
             return f"output {place} is {mine.shape} {mine.dtype} {mine.stride()}"
-        if not torch.allclose(right.double(), mine.double(), rtol=1e-4, atol=1e-5, equal_nan=True):
+        if not torch.allclose(right.double(), mine.double(), rtol=1e-4, atol=atol, equal_nan=True):
             return f"output {place} is off by {float((right - mine).abs().max()):.3g}"
     return ""
 

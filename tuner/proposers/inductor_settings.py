@@ -43,9 +43,19 @@ class Choice:
 
 CHOICES = (
     Choice(
+        "own attention",
+        "Attention runs as a kernel that is written for its masks, biases and shapes.",
+        {"solkit.own_attention": True},  # solkit.adapters.inductor_program
+    ),
+    Choice(
         "fused attention",
         "Attention that is written out runs as one kernel, which keeps no scores in memory.",
         {"solkit.fused_attention": True},  # solkit.adapters.inductor_program
+    ),
+    Choice(
+        "attention in 16 bits",
+        "The same kernel of attention in fp32, with operands that are rounded to fp16.",
+        {"solkit.narrow_attention": True},  # solkit.adapters.inductor_program
     ),
     Choice(
         "narrow products",

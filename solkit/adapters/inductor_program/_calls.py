@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
+from solkit.adapters.inductor_program._attention_text import AttentionKernel, AttentionText
 from solkit.adapters.inductor_program._graph import ATTENTION
-from solkit.adapters.inductor_program._kernels import ProgramKernel, named_apart
+from solkit.adapters.inductor_program._kernels import AnyKernel, ProgramKernel, named_apart
 from solkit.adapters.inductor_program._module import Generated
+from solkit.adapters.inductor_program._own_attention import OWN_OPERATOR
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
@@ -63,24 +66,28 @@ class Program:
         self.inputs: list[str] = []
         self.lines: list[str] = []
         self.results: list[str] = []
-        self.kernels: tuple[ProgramKernel, ...] = ()
+        self.kernels: tuple[AnyKernel, ...] = ()
         self.helpers: set[str] = set()
         self.libraries: set[str] = set()
 
 
-def rewrite_module(module: Generated, names: Sequence[str]) -> Program:
+def rewrite_module(
+    module: Generated, names: Sequence[str], attention: Sequence[AttentionText] = ()
+) -> Program:
     """Return the program of a generated module.
 
     Args:
         module: the module.
         names: what the launcher calls its inputs.
+        attention: texts of kernels that it calls by their places.
 
     Raises:
         InputError: it does something that is not known; says what.
     """
     launches = dict(_last_launches(module))
     kernels = [ProgramKernel.read(n, module.kernels[n], a) for n, a in launches.items()]
-    apart = named_apart(kernels)
+    own = [AttentionKernel(f"attention_{place}", text) for place, text in enumerate(attention)]
+    apart = named_apart([*kernels, *own])
     writer = _Writer(dict(zip(module.inputs, names, strict=True)), {k.name: k for k in apart})
     for statement in module.body:
         writer.write_statement(statement)
@@ -112,7 +119,7 @@ def _find_launch(statement: ast.stmt) -> ast.Call | None:
 class _Writer(ast.NodeTransformer):
     """Rewrites statements, one by one."""
 
-    def __init__(self, inputs: Mapping[str, str], kernels: Mapping[str, ProgramKernel]) -> None:
+    def __init__(self, inputs: Mapping[str, str], kernels: Mapping[str, AnyKernel]) -> None:
         self.program = Program()
         self._inputs, self._kernels = inputs, kernels
         self._known = set(inputs.values())
@@ -190,6 +197,9 @@ class _Writer(ast.NodeTransformer):
         called = getattr(statement.value, "func", None)
         if called is not None and ast.unparse(called) == "get_raw_stream":
             return
+        if called is not None and ast.unparse(called).startswith(f"torch.ops.{OWN_OPERATOR}"):
+            self._write_attention(target.id, statement.value)
+            return
         value = ast.unparse(self.visit(statement.value))
         if isinstance(statement.value, ast.Name) and statement.value.id not in self._inputs:
             self._reused[target.id] = value
@@ -198,8 +208,19 @@ class _Writer(ast.NodeTransformer):
         self._known.add(target.id)
         self._add_line(f"{target.id} = {value}")
 
+    def _write_attention(self, name: str, call: Any) -> None:
+        """Launch a kernel of attention."""
+        tensors, place = call.args[0], ast.literal_eval(call.args[3])
+        kernel = self._kernels[f"attention_{place}"]
+        assert isinstance(kernel, AttentionKernel)
+        arguments = [ast.unparse(self.visit(tensor)) for tensor in tensors.elts]
+        for line in kernel.launch_lines(name, arguments, self._input_device()):
+            self._add_line(line)
+        self._known.add(name)
+
     def _write_launch(self, call: ast.Call) -> str:
         kernel = self._kernels[ast.unparse(call.func).removesuffix(".run")]
+        assert isinstance(kernel, ProgramKernel)
         arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in call.args)
         tuned = [f"{name}={name}{kernel.suffix}" for name in kernel.tuned]
         tuned += ["launch_cooperative_grid=True"] if kernel.caught.cooperative else []

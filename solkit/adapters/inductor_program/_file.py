@@ -30,6 +30,12 @@ from solkit.adapters.inductor_program._graph import Result, Traced, trace_functi
 from solkit.adapters.inductor_program._kernels import kernel_spaces, valid_lines
 from solkit.adapters.inductor_program._module import generated_module
 from solkit.adapters.inductor_program._narrow_products import NARROW_PRODUCTS, narrow_products
+from solkit.adapters.inductor_program._own_attention import (
+    NARROW_ATTENTION,
+    OWN_ATTENTION,
+    narrow_attention,
+    own_attention,
+)
 from solkit.adapters.inductor_program._reference import Reference, model_text
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import InputError, SolkitError
@@ -38,6 +44,8 @@ __all__ = ["Written", "program_of"]
 
 _SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": False}
 _REWRITES = {
+    NARROW_ATTENTION: (narrow_attention, "it has no attention of fp32"),
+    OWN_ATTENTION: (own_attention, "it has no attention"),
     FUSED_ATTENTION: (fuse_attention, "it writes no attention out"),
     NARROW_PRODUCTS: (narrow_products, "it multiplies nothing that was widened"),
 }
@@ -86,7 +94,8 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
             raise InputError(why)
     names = _name_inputs(reference, tracing)
     module = generated_module(_generate_source(tracing, own_settings))
-    program = rewrite_module(module, [name for name, _ in names])
+    texts = tracing.graph.meta.get(OWN_ATTENTION, ())
+    program = rewrite_module(module, [name for name, _ in names], texts)
     file = _File(reference, tracing, program, dict(names))
     choices = tuple(k.choices for k in program.kernels if len(k.choices) > 1)
     notes, libraries = tuple(_note_lines(program)), tuple(sorted(program.libraries))

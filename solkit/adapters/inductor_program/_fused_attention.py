@@ -41,7 +41,7 @@ from solkit.adapters.inductor_program._written_attention import (
     read_attention,
 )
 
-__all__ = ["FUSED_ATTENTION", "fuse_attention"]
+__all__ = ["CONVERT", "FUSED_ATTENTION", "constant_value", "fuse_attention"]
 
 FUSED_ATTENTION = "solkit.fused_attention"
 """Setting of a program, next to those of Inductor."""
@@ -86,20 +86,20 @@ def _replace(emit: Emit, node: Node, result: Node) -> None:
     narrow = emit(aten.view.default, result, sizes)
     dtype = node.meta["val"].dtype
     same = narrow.meta["val"].dtype is dtype
-    wide = narrow if same else emit(_CONVERT, narrow, dtype)
+    wide = narrow if same else emit(CONVERT, narrow, dtype)
     node.replace_all_uses_with(wide)
     if not same:
         _skip_widening(node.graph, wide, narrow)
     node.graph.erase_node(node)
 
 
-_CONVERT = torch.ops.prims.convert_element_type.default
+CONVERT = torch.ops.prims.convert_element_type.default
 
 
 def _skip_widening(graph: Graph, wide: Node, narrow: Node) -> None:
     """Let conversions back to the narrow dtype take the narrow tensor, also behind views."""
     for user in list(wide.users):
-        if user.target is _CONVERT and user.meta["val"].dtype is narrow.meta["val"].dtype:
+        if user.target is CONVERT and user.meta["val"].dtype is narrow.meta["val"].dtype:
             user.replace_all_uses_with(narrow)
         elif is_view(user):
             with graph.inserting_before(user):
@@ -215,7 +215,7 @@ def _last_repeats(atoms: tuple[Atom, ...]) -> int:
 
 
 def _converted(emit: Emit, node: Node, dtype: torch.dtype) -> Node:
-    return node if node.meta["val"].dtype is dtype else emit(_CONVERT, node, dtype)
+    return node if node.meta["val"].dtype is dtype else emit(CONVERT, node, dtype)
 
 
 def _bias(emit: Emit, mask: Node, dtype: torch.dtype) -> Node:
@@ -303,7 +303,7 @@ class _Kept:
         if mask is None:
             return _Kept(False, True, True)
         with _disable_current_modes():
-            value = _constant_value(mask)
+            value = constant_value(mask)
             return _Kept(False, False, False) if value is None else _Kept._of_value(value, sizes)
 
     @staticmethod
@@ -318,7 +318,7 @@ class _Kept:
         return _Kept(is_causal, bool(kept.all()), has_keys)
 
 
-def _constant_value(node: Node) -> torch.Tensor | None:
+def constant_value(node: Node) -> torch.Tensor | None:
     """Return what a tensor holds on the CPU; ``None`` if it depends on an input, or is large."""
     values: dict[Node, Any] = {}
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import triton
 
 from solkit.adapters.inductor import CaughtKernel
+from solkit.adapters.inductor_program._attention_text import AttentionKernel
 from solkit.adapters.inductor_space import PROCESSORS, block_values, inductor_space, launch_tests
 from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
 from solkit.errors import InputError
 
-__all__ = ["ProgramKernel", "kernel_spaces", "named_apart", "valid_lines"]
+__all__ = ["AnyKernel", "ProgramKernel", "kernel_spaces", "named_apart", "valid_lines"]
 
 _MOST_FREE = 3
 """With more kernels, almost no point of the whole space is valid for each of them."""
@@ -110,12 +111,30 @@ class ProgramKernel:
         """Configuration that Inductor would take first."""
         return self.caught.configs[0]
 
+    def named(self, source: str, helpers: str, suffix: str) -> ProgramKernel:
+        """Return it with another text, and other names of its parameters in the launcher."""
+        return replace(self, source=source, helpers=helpers, suffix=suffix)
+
+    def space(self) -> dict[str, tuple[int, ...]]:
+        """Return the values of each parameter."""
+        free = inductor_space(self.caught)
+        return {**free, **{n: (self.defaults[n],) for n in _FIXED if n in free}}
+
+    def test_text(self, suffix: str) -> str:
+        """Return a condition on ``params``, by their names in the launcher."""
+        warps = f'params["num_warps{suffix}"]'
+        tests = [f"_fits({block_values(self.caught)}, {warps})", *launch_tests(self.caught)]
+        return re.sub(_PARAMETER, rf'params["\1{suffix}"]', " and ".join(tests))
+
     def renamed(self, text: str) -> str:
         """Return an expression of the block sizes with the launcher's names."""
         return re.sub(r"\b([A-Z]\w*)\b", rf"\1{self.suffix}", text)
 
 
-def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+AnyKernel = ProgramKernel | AttentionKernel
+
+
+def named_apart(kernels: Sequence[AnyKernel]) -> tuple[AnyKernel, ...]:
     """Make the kernels' parameter names distinct, by the numbers that Inductor gave the kernels."""
     numbers = [re.search(r"_\d+$", kernel.name) for kernel in kernels]
     suffixes = [number[0] if number else "" for number in numbers]
@@ -126,7 +145,7 @@ def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     renamed, helpers = [], dict[str, str]()
     for kernel, suffix in zip(kernels, suffixes, strict=True):
         text, source = _helpers_apart(kernel.helpers, kernel.source, helpers)
-        renamed.append(ProgramKernel(kernel.name, source, text, kernel.caught, suffix))
+        renamed.append(kernel.named(source, text, suffix))
     return tuple(renamed)
 
 
@@ -153,12 +172,11 @@ def _numbered_names(name: str) -> Iterator[str]:
 # -------------------------------------------------------------------------------------- spaces
 
 
-def kernel_spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
+def kernel_spaces(kernels: Sequence[AnyKernel]) -> dict[str, tuple[int, ...]]:
     """Return the values of all parameters, by the launcher's names."""
     values_by_name: dict[str, tuple[int, ...]] = {}
     for kernel in kernels:
-        free = inductor_space(kernel.caught)
-        free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
+        free = kernel.space()
         if len(kernels) > _MOST_FREE:
             free = _find_valid_box(kernel, free)
         values_by_name |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
@@ -166,11 +184,11 @@ def kernel_spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]
 
 
 def _find_valid_box(
-    kernel: ProgramKernel, free: Mapping[str, tuple[int, ...]]
+    kernel: AnyKernel, free: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
     """Return values about the first choice of which every combination is valid."""
     holds = eval(
-        f"lambda params: {_constraint_text(kernel, '')}", {"_fits": _fits_limits, "triton": triton}
+        f"lambda params: {kernel.test_text('')}", {"_fits": _fits_limits, "triton": triton}
     )  # of our own text
     box: dict[str, tuple[int, ...]] = {name: (kernel.defaults[name],) for name in free}
     steps = sorted(
@@ -198,17 +216,9 @@ def _rows_at_once(numels: Mapping[str, int], config: Mapping[str, int]) -> int:
 _PARAMETER = r'params\["([A-Z]\w*|num_warps|num_stages)"\]'
 
 
-def _constraint_text(kernel: ProgramKernel, suffix: str) -> str:
-    warps = f'params["num_warps{suffix}"]'
-    tests = [f"_fits({block_values(kernel.caught)}, {warps})", *launch_tests(kernel.caught)]
-    return re.sub(_PARAMETER, rf'params["\1{suffix}"]', " and ".join(tests))
-
-
-def valid_lines(kernels: Sequence[ProgramKernel]) -> str:
+def valid_lines(kernels: Sequence[AnyKernel]) -> str:
     """Return the functions ``valid`` and ``_fits`` of a kernel file."""
-    tests = "".join(
-        f"            {_constraint_text(kernel, kernel.suffix)},\n" for kernel in kernels
-    )
+    tests = "".join(f"            {kernel.test_text(kernel.suffix)},\n" for kernel in kernels)
     return (
         "def _fits(values, warps):\n"
         '    """At most 128 values a thread, and no idle thread."""\n'

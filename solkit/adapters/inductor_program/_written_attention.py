@@ -82,10 +82,10 @@ def read_attention(node: Node, place: int) -> WrittenAttention | None:
     if keys is None:
         return None
     start = PRODUCTS[path.product.target]
-    first, second = (_read_operand(factor) for factor in path.product.args[start : start + 2])  # type: ignore[arg-type]
+    first, second = (read_operand(factor) for factor in path.product.args[start : start + 2])  # type: ignore[arg-type]
     factors = first.ordered(0, 1, 2), second.ordered(0, 2, 1)
     query, key = factors if keys == _SECOND else factors[::-1]
-    value = _read_operand(values).ordered(*final)
+    value = read_operand(values).ordered(*final)
     try:
         biases = tuple(_read_side(side, path, final) for side in path.biases)
         masks = tuple(_read_side(side, path, final) for side in path.masks)
@@ -121,7 +121,7 @@ class _UnevenError(Exception):
 
 def _read_side(side: _Side, path: _Path, order: tuple[int, ...]) -> Operand:
     """Return a bias or a mask with the axes of the weights."""
-    operand = _read_operand(side.node)
+    operand = read_operand(side.node)
     padded = ((),) * (len(side.shape) - len(operand.dims)) + operand.dims
     pairs = zip(padded, side.shape, strict=True)
     dims: Dims | None = tuple(g if g or size == 1 else (Atom(None, size),) for g, size in pairs)
@@ -154,17 +154,17 @@ class Operand:
         return replace(self, dims=tuple(dims[axis] for axis in axes))
 
 
-def _read_operand(node: Node) -> Operand:
+def read_operand(node: Node) -> Operand:
     """Return what a tensor was made of by views, widening and numbers."""
     if is_view(node):
-        inner = _read_operand(_first(node))
+        inner = read_operand(_first(node))
         dims = follow_view(node, inner.dims)
         if dims is not None:
             return replace(inner, dims=dims)
     elif node.target in CONVERSIONS and _is_widening(node):
-        return _read_operand(_first(node))
-    elif (scaled := _scaled(node)) is not None:
-        inner = _read_operand(scaled[0])
+        return read_operand(_first(node))
+    elif (scaled := scaled_tensor(node)) is not None:
+        inner = read_operand(scaled[0])
         if node.meta["val"].dtype in _FLOATS and inner.source.meta["val"].dtype in _FLOATS:
             return replace(inner, factor=inner.factor * scaled[1])
     return Operand(node, whole_axes(node.meta["val"].shape))
@@ -181,13 +181,13 @@ def _is_widening(node: Node) -> bool:
     return both and (before is after or before.itemsize < after.itemsize)
 
 
-def _scaled(node: Node) -> tuple[Node, float] | None:
+def scaled_tensor(node: Node) -> tuple[Node, float] | None:
     """Return the tensor that a node multiplies or divides by a number, and the factor."""
     if node.target not in (aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar):
         return None
     is_quotient = node.target in (aten.div.Tensor, aten.div.Scalar)
     for place in range(1 if is_quotient else 2):
-        tensor, number = node.args[place], _number(node.args[1 - place])
+        tensor, number = node.args[place], number_in(node.args[1 - place])
         if isinstance(tensor, Node) and number is not None and _is_alike(tensor, node):
             if is_quotient and not number:
                 return None
@@ -195,7 +195,7 @@ def _scaled(node: Node) -> tuple[Node, float] | None:
     return None
 
 
-def _number(value: Any) -> float | None:
+def number_in(value: Any) -> float | None:
     """Return the number that a tensor is full of, or an argument is."""
     while is_view(value) or _is_to_float(value):
         value = value.args[0]
@@ -274,10 +274,10 @@ class _Path:
 def _read_weights(node: Node) -> _Path | None:
     """Return the path to the weights of a product; ``None`` if they are none."""
     path = _Path()
-    while is_view(node) or (node.target in CONVERSIONS and _is_float(node)):
+    while is_view(node) or (node.target in CONVERSIONS and is_float_conversion(node)):
         path = replace(path, nodes=(*path.nodes, node))
         node = _first(node)
-    softmax = _read_softmax(node)
+    softmax = read_softmax(node)
     if softmax is None:
         return None
     scores, axis, inner = softmax
@@ -285,7 +285,7 @@ def _read_weights(node: Node) -> _Path | None:
     return _read_scores(scores, path)
 
 
-def _is_float(node: Node) -> bool:
+def is_float_conversion(node: Node) -> bool:
     return node.meta["val"].dtype in _FLOATS and _first(node).meta["val"].dtype in _FLOATS
 
 
@@ -296,9 +296,9 @@ def _read_scores(node: Any, path: _Path) -> _Path | None:
     if node.target in PRODUCTS:
         return _with_product(node, path)
     here = replace(path, nodes=(*path.nodes, node))
-    if is_view(node) or (node.target in CONVERSIONS and _is_float(node)):
+    if is_view(node) or (node.target in CONVERSIONS and is_float_conversion(node)):
         return _read_scores(node.args[0], here)
-    if (scaled := _scaled(node)) is not None:
+    if (scaled := scaled_tensor(node)) is not None:
         return _read_scores(scaled[0], replace(here, scale=path.scale * scaled[1]))
     if node.target in (aten.add.Tensor, aten.sub.Tensor):
         return _read_sum(node, here)
@@ -341,7 +341,7 @@ def _read_sum(node: Node, path: _Path) -> _Path | None:
 
 def _read_mask(node: Node, path: _Path) -> _Path | None:
     for place in (1, 2):
-        scores, fill = node.args[place], _number(node.args[3 - place])
+        scores, fill = node.args[place], number_in(node.args[3 - place])
         if fill is None or not isinstance(scores, Node) or not _is_alike(scores, node):
             continue
         if not fill * path.scale <= MASKED:
@@ -353,7 +353,7 @@ def _read_mask(node: Node, path: _Path) -> _Path | None:
     return None
 
 
-def _read_softmax(node: Node) -> tuple[Node, int, tuple[Node, ...]] | None:
+def read_softmax(node: Node) -> tuple[Node, int, tuple[Node, ...]] | None:
     """Return the scores and the axis of a softmax, with the nodes that compute it."""
     if node.target is aten._softmax.default:
         axis: Any = node.args[1]

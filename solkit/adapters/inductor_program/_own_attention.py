@@ -1,0 +1,545 @@
+"""Attention in a graph, written out or one call, as a kernel whose text is made for it.
+
+`_score_text` writes what is done with scores, `_attention_text` the kernel. A constant mask is
+evaluated: if it keeps a band of keys, blocks of queries go over those alone.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import _disable_current_modes
+
+from solkit.adapters.inductor_program._attention_text import (
+    AttentionText,
+    Band,
+    Taken,
+    Written,
+    rows_packed,
+)
+from solkit.adapters.inductor_program._axes import (
+    Atom,
+    Dims,
+    arrange_axes,
+    follow_view,
+    is_repeated,
+    is_view,
+    whole_axes,
+)
+from solkit.adapters.inductor_program._fused_attention import CONVERT, constant_value
+from solkit.adapters.inductor_program._narrow_products import (
+    CONVERSIONS,
+    NARROW,
+    PRODUCTS,
+    emitter,
+)
+from solkit.adapters.inductor_program._score_text import (
+    Forward,
+    Mask,
+    ScoreText,
+    TensorText,
+    UnreadableError,
+    Value,
+    broadcast,
+    is_elementwise,
+)
+from solkit.adapters.inductor_program._written_attention import (
+    MASKED,
+    Operand,
+    is_float_conversion,
+    read_operand,
+    read_softmax,
+)
+
+__all__ = [
+    "NARROW_ATTENTION",
+    "OWN_ATTENTION",
+    "OWN_OPERATOR",
+    "narrow_attention",
+    "own_attention",
+]
+
+OWN_ATTENTION = "solkit.own_attention"
+"""Setting of a program, next to those of Inductor."""
+NARROW_ATTENTION = "solkit.narrow_attention"
+"""The same, with operands that are rounded to 16 bits."""
+OWN_OPERATOR = "solkit_inductor.own_attention"
+"""Its place in a graph; the module's ``meta`` has the texts."""
+
+aten = torch.ops.aten
+_FLOATS = (*NARROW, torch.float32)
+_MOST_OFFSET = 2**31
+
+
+def narrow_attention(module: GraphModule) -> bool:
+    """Replace attention by kernels that multiply in 16 bits; tell whether there is any of fp32."""
+    return own_attention(module, is_narrow=True)
+
+
+def own_attention(module: GraphModule, is_narrow: bool = False) -> bool:
+    """Replace attention by kernels of their own; tell whether there is any.
+
+    Args:
+        module: the graph.
+        is_narrow: whether operands of fp32 are rounded to fp16; and whether others do not count.
+    """
+    _define_operator()
+    texts: list[AttentionText] = module.meta.setdefault(OWN_ATTENTION, [])
+    is_narrowed = False
+    targets = aten.mm.default, aten.bmm.default, torch.ops.solkit_inductor.attention.default
+    for node in [node for node in module.graph.nodes if node.target in targets]:
+        for read in _readings(node):
+            try:
+                text = read.text()
+            except UnreadableError:
+                continue
+            if is_narrow and text.dtype is torch.float32:
+                text, is_narrowed = _narrowed(module.graph, text), True
+            _replace(module.graph, read.result.node, text, len(texts))
+            texts.append(text)
+            break
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return is_narrowed if is_narrow else bool(texts)
+
+
+def _narrowed(graph: Graph, text: AttentionText) -> AttentionText:
+    """Return attention of operands that are rounded to fp16 where they are made."""
+    rounded: dict[Node, Node] = {}
+
+    def round_operand(taken: Taken) -> Taken:
+        source = taken.tensor.node
+        if source not in rounded:
+            with graph.inserting_after(source):
+                rounded[source] = emitter(graph)(CONVERT, source, torch.float16)
+        return replace(taken, tensor=replace(taken.tensor, node=rounded[source]))
+
+    operands = (round_operand(taken) for taken in (text.query, text.key, text.value))
+    query, key, value = operands
+    return replace(text, query=query, key=key, value=value, dtype=torch.float16)
+
+
+def _readings(node: Node) -> Iterator[_Reading]:
+    """Yield ways to read a node as attention."""
+    if node.target is torch.ops.solkit_inductor.attention.default:
+        if (reading := _read_call(node)) is not None:
+            yield reading
+        return
+    for place in range(2):
+        if (reading := _read_product(node, place)) is not None:
+            yield reading
+
+
+def _replace(graph: Graph, node: Node, text: AttentionText, place: int) -> None:
+    """Put a kernel's result in the place of a node."""
+    with graph.inserting_before(node):
+        target = torch.ops.solkit_inductor.own_attention.default
+        tensors = [tensor.node for tensor in text.tensors]
+        arguments = tensors, list(text.result.shape), text.result.dtype, place
+        result = graph.call_function(target, arguments)
+        result.meta["val"] = torch.empty(
+            text.result.shape, dtype=text.result.dtype, device=node.meta["val"].device
+        )
+        node.replace_all_uses_with(result)
+    graph.erase_node(node)
+
+
+_libraries: list[torch.library.Library] = []  # an operator lives as long as its library
+
+
+def _define_operator() -> None:
+    if _libraries:
+        return
+    namespace, name = OWN_OPERATOR.split(".")
+    library = torch.library.Library(namespace, "FRAGMENT")
+    library.define(f"{name}(Tensor[] tensors, int[] size, ScalarType dtype, int place) -> Tensor")
+    torch.library.register_fake(OWN_OPERATOR.replace(".", "::"), _result_shape, lib=library)
+    _libraries.append(library)
+
+
+def _result_shape(
+    tensors: Sequence[torch.Tensor], size: Sequence[int], dtype: torch.dtype, _: int
+) -> torch.Tensor:
+    return tensors[0].new_empty(size, dtype=dtype)
+
+
+# --------------------------------------------------------------------------------- readings
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The last node that only lays a result out otherwise, or narrows it.
+
+    Attributes:
+        node: itself, contiguous.
+        dims: its axes, as parts of a batch, queries and columns.
+    """
+
+    node: Node
+    dims: Dims
+
+    @staticmethod
+    def of(node: Node, places: Sequence[tuple[int, int]]) -> _Result:
+        """Follow the uses of a tensor whose axes are parts of these, with these steps."""
+        dims: Dims | None = whole_axes(node.meta["val"].shape)
+        best, current = _Result(node, _placed(dims or (), places)), node
+        while len(current.users) == 1 and dims is not None:
+            (current,) = current.users
+            if is_view(current):
+                dims = follow_view(current, dims)
+            elif not (current.target in CONVERSIONS and is_float_conversion(current)):
+                break
+            atoms = [atom for group in dims or () for atom in group]
+            if dims is None or any(atom.axis is None for atom in atoms):
+                break
+            if current.meta["val"].is_contiguous():
+                best = _Result(current, _placed(dims, places))
+        return best
+
+
+def _placed(dims: Dims, places: Sequence[tuple[int, int]]) -> Dims:
+    return tuple(
+        tuple(
+            Atom(places[atom.axis][0], atom.size, atom.step * places[atom.axis][1])
+            for atom in group
+            if atom.axis is not None
+        )
+        for group in dims
+    )
+
+
+@dataclass
+class _Reading:
+    """Attention as it was read.
+
+    Attributes:
+        query, key, value: with a batch, rows and columns.
+        result: where it goes.
+        write: writes scores, from the product on.
+        product: of queries and keys, and which of its axes are the batch, queries and keys.
+        empty: the result of a query without keys.
+        allowed: nodes that may use scores and weights.
+        band: keys that a query takes besides its masks.
+    """
+
+    query: Operand
+    key: Operand
+    value: Operand
+    result: _Result
+    write: Callable[[ScoreText], Value]
+    product: Node | None = None
+    dims: Dims = ()
+    empty: float = math.nan
+    allowed: frozenset[Node] = frozenset()
+    band: Band = field(default_factory=Band)
+
+    def text(self) -> AttentionText:
+        """Return what its kernel is written of.
+
+        Raises:
+            UnreadableError: it is not proven to be attention, or no kernel can do it.
+        """
+        operands = self.query, self.key, self.value
+        batch, queries = (math.prod(a.size for a in group) for group in self.query.dims[:2])
+        sizes = batch, queries, math.prod(a.size for a in self.key.dims[1])
+        shared = math.gcd(*(_last_repeats(o.dims[0]) for o in operands[1:]))
+        dtypes = {operand.source.meta["val"].dtype for operand in operands}
+        if not dtypes <= {*_FLOATS} or len(dtypes & {*NARROW}) > 1 or 0 in sizes:
+            raise UnreadableError
+        masks = _Masks(sizes[1:])
+        scores, end = self._scores(masks, rows_packed(queries, shared) > 1)
+        scale = self.query.factor * self.key.factor * end.factor
+        if not 0 < scale < math.inf:
+            raise UnreadableError
+        query, key, value = (
+            Taken(TensorText(name, operand.source), operand.dims)
+            for name, operand in zip(("query", "key", "value"), operands, strict=True)
+        )
+        _check_offsets((query, key, value), scores.sides)
+        written = self.result.node.meta["val"]
+        return AttentionText(
+            query,
+            key,
+            value,
+            result=Written(self.result.dims, tuple(written.shape), written.dtype),
+            sizes=sizes,
+            shared=shared,
+            scores=scores,
+            end=end,
+            scale=(scale, self.value.factor),
+            band=self.band.both(masks.band()),
+            dtype=next(iter(dtypes & {*NARROW}), torch.float32),
+            precisions=("tf32x3", "tf32x3"),
+            empty=self.empty,
+        )
+
+    def _scores(self, masks: _Masks, is_packed: bool) -> tuple[ScoreText, Value]:
+        """Write scores: with the masks that are bands dropped, if that changes nothing."""
+        for drops in (masks.drop, masks.drop_infinite):
+            masks.clear()
+            scores = ScoreText(self.product, self.dims, drops, is_packed)
+            end = self.write(scores)
+            end = end if end.factor > 0 else replace(scores.plain(end), factor=1.0)
+            if self._is_used_elsewhere(scores):
+                raise UnreadableError
+            is_constant = not scores.sides and not scores.masks
+            if drops == masks.drop and masks.is_finite and not (is_constant and masks.has_keys()):
+                continue
+            return scores, end
+        raise UnreadableError
+
+    def _is_used_elsewhere(self, scores: ScoreText) -> bool:
+        allowed = self.allowed | scores.own
+        return any(user not in allowed for node in scores.own for user in node.users)
+
+
+def _last_repeats(atoms: tuple[Atom, ...]) -> int:
+    return atoms[-1].size if atoms and atoms[-1].axis is None else 1
+
+
+def _check_offsets(taken: Sequence[Taken], sides: Sequence[TensorText]) -> None:
+    """Refuse what 32 bits do not count: within a batch's rows, and in a tensor beside scores."""
+    tensors = [t.tensor.node.meta["val"] for t in taken]
+    tensors += [side.node.meta["val"] for side in sides]
+    for tensor in tensors:
+        pairs = zip(tensor.shape, tensor.stride(), strict=True)
+        if sum((size - 1) * stride for size, stride in pairs) >= _MOST_OFFSET:
+            raise UnreadableError
+
+
+@dataclass
+class _Masks:
+    """Masks that are constant.
+
+    Attributes:
+        sizes: of queries and keys.
+        bands: those that keep one, with what they keep.
+        is_finite: whether one of them fills in a finite number.
+    """
+
+    sizes: tuple[int, ...]
+    bands: list[tuple[Band, torch.Tensor]] = field(default_factory=list)
+    is_finite: bool = False
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.bands.clear()
+        self.is_finite = False
+
+    def drop(self, mask: Mask) -> bool:
+        """Tell whether a mask keeps a band."""
+        with _disable_current_modes():
+            kept = self._kept(mask)
+            band = None if kept is None else _band_of(kept)
+            if kept is None or band is None:
+                return False
+        self.bands.append((band, kept))
+        self.is_finite |= mask.is_finite
+        return True
+
+    def drop_infinite(self, mask: Mask) -> bool:
+        """Tell whether a mask keeps a band, and fills in minus infinity."""
+        return not mask.is_finite and self.drop(mask)
+
+    def band(self) -> Band:
+        """Return what all keep."""
+        band = Band()
+        for other, _ in self.bands:
+            band = band.both(other)
+        return band
+
+    def has_keys(self) -> bool:
+        """Tell whether all keep a key of each query."""
+        with _disable_current_modes():
+            kept = torch.ones(self.sizes, dtype=torch.bool)
+            for _, other in self.bands:
+                kept &= other
+            return bool(kept.any(-1).all())
+
+    def _kept(self, mask: Mask) -> torch.Tensor | None:
+        """Return the scores that a constant mask keeps; ``None`` if that is not all it does."""
+        if not is_repeated(mask.dims[0]):
+            return None
+        value = constant_value(mask.node)
+        if value is None:
+            return None
+        if mask.keeps is not None:
+            kept = value.bool() == mask.keeps
+        else:
+            scaled = value.double() * mask.factor
+            kept = value == 0
+            if not bool((kept | (scaled <= MASKED)).all()):
+                return None
+        whole: Any = arrange_axes(_call, kept, ((), *mask.dims[1:]))  # type: ignore[arg-type]
+        result: torch.Tensor = whole[0].expand(self.sizes)
+        return result
+
+
+def _call(target: Any, *args: Any, **kwargs: Any) -> Any:
+    return target(*args, **kwargs)
+
+
+def _band_of(kept: torch.Tensor) -> Band | None:
+    """Return the band of keys that a mask keeps; ``None`` if it keeps others."""
+    queries, keys = kept.shape
+    behind = torch.arange(keys) - torch.arange(queries)[:, None]
+    if not bool(kept.any()):
+        return None
+    low, high = int(behind[kept].min()), int(behind[kept].max())
+    if not bool((kept == ((behind >= low) & (behind <= high))).all()):
+        return None
+    return Band(low if low > 1 - queries else None, high if high < keys - 1 else None)
+
+
+# ------------------------------------------------------------------------- written attention
+
+
+def _read_product(node: Node, place: int) -> _Reading | None:
+    """Return attention of which a node is the product of weights and values."""
+    weights, values = node.args[place], node.args[1 - place]
+    assert isinstance(weights, Node)
+    assert isinstance(values, Node)
+    behind: list[Node] = []
+    current: Any = weights
+    while is_view(current) or (current.target in CONVERSIONS and is_float_conversion(current)):
+        behind.append(current)
+        current = current.args[0]
+    softmax = read_softmax(current)
+    if softmax is None:
+        return None
+    scores, axis, inner = softmax
+    order = (0, 2, 1) if place else (0, 1, 2)
+
+    def forward(dims: Dims) -> Dims | None:
+        followed: Dims | None = dims
+        for view in reversed(behind):
+            if followed is not None and is_view(view):
+                followed = follow_view(view, followed)
+        return None if followed is None else _ordered(followed, order)
+
+    whole = whole_axes(scores.meta["val"].shape)
+    ends = forward(whole)
+    if ends is None or ends[2] != whole[axis] or not ends[2]:
+        return None
+    product = _find_product(scores, forward, set())
+    if product is None:
+        return None
+    used = {node, *behind, *inner}
+    if any(user not in used for own in used - {node} for user in own.users):
+        return None
+    places = [(place, 1) for place in order[3 - node.meta["val"].dim() :]]
+    return _Reading(
+        *_operands_of(*product),
+        read_operand(values).ordered(*order),
+        _Result.of(node, places),
+        lambda text: text.write(scores, forward, 1.0),
+        *product,
+        allowed=frozenset(used),
+    )
+
+
+def _ordered(dims: Dims, order: tuple[int, ...]) -> Dims:
+    padded = dims if len(dims) == 3 else ((), *dims)
+    return tuple(padded[axis] for axis in order)
+
+
+def _find_product(node: Node, forward: Forward, seen: set[Node]) -> tuple[Node, Dims] | None:
+    """Return the product of queries and keys, and which of its axes are those of scores."""
+    if node in seen:
+        return None
+    seen.add(node)
+    if node.target in PRODUCTS:
+        dims = forward(whole_axes(node.meta["val"].shape))
+        whole = _ordered(whole_axes(node.meta["val"].shape), (0, 1, 2))
+        is_product = dims in (whole, _ordered(whole, (0, 2, 1)))
+        return (node, dims) if dims is not None and is_product else None
+    if is_view(node):
+        source: Any = node.args[0]
+        if follow_view(node, whole_axes(source.meta["val"].shape)) is None:
+            return None
+
+        def through(dims: Dims) -> Dims | None:
+            followed = follow_view(node, dims)
+            return None if followed is None else forward(followed)
+
+        return _find_product(source, through, seen)
+    if not is_elementwise(node):
+        return None
+    products = (
+        _find_product(arg, broadcast(node, arg, forward), seen) for arg in node.all_input_nodes
+    )
+    return next((product for product in products if product is not None), None)
+
+
+def _operands_of(product: Node, dims: Dims) -> tuple[Operand, Operand]:
+    """Return queries and keys."""
+    start = PRODUCTS[product.target]
+    first, second = (read_operand(factor) for factor in product.args[start : start + 2])  # type: ignore[arg-type]
+    factors = first.ordered(0, 1, 2), second.ordered(0, 2, 1)
+    whole = _ordered(whole_axes(product.meta["val"].shape), (0, 1, 2))
+    return factors if dims[2] == whole[2] else factors[::-1]
+
+
+# ----------------------------------------------------------------------------------- one call
+
+
+def _read_call(node: Node) -> _Reading | None:
+    """Return a call of `scaled_dot_product_attention` as it was read."""
+    query, key, value, mask, _, is_causal, factor, is_grouped = node.args
+    shape = tuple(query.meta["val"].shape)  # type: ignore[union-attr]
+    keys = key.meta["val"].shape[-2]  # type: ignore[union-attr]
+    batch = shape[:-2]
+    queries, *others = (
+        _join_batch(read_operand(operand), batch, bool(is_grouped))  # type: ignore[arg-type]
+        for operand in (query, key, value)
+    )
+    if queries is None or others[0] is None or others[1] is None:
+        return None
+    scale = shape[-1] ** -0.5 if factor is None else float(factor)  # type: ignore[arg-type]
+
+    def forward(dims: Dims) -> Dims | None:
+        sizes = *shape[:-1], keys
+        padded = ((),) * (len(sizes) - len(dims)) + dims
+        pairs = zip(padded, sizes, strict=True)
+        whole = tuple(g if g or n == 1 else (Atom(None, n),) for g, n in pairs)
+        return sum(whole[:-2], ()), *whole[-2:]
+
+    def write(text: ScoreText) -> Value:
+        scores = Value("s", True, scale)
+        if not isinstance(mask, Node):
+            return scores
+        is_bool = mask.meta["val"].dtype is torch.bool
+        dims = forward(whole_axes(mask.meta["val"].shape))
+        assert dims is not None
+        if text.drops(Mask(mask, True if is_bool else None, dims, not is_bool)):
+            return scores
+        other = text.write(mask, forward)
+        return text.masked(scores, other) if is_bool else text.added(scores, other)
+
+    inner = [math.prod(batch[axis + 1 :]) for axis in range(len(batch))]
+    places = [*((0, step) for step in inner), (1, 1), (2, 1)]
+    band = Band(None, 0) if is_causal else Band()
+    result = _Result.of(node, places)
+    return _Reading(queries, others[0], others[1], result, write, empty=0.0, band=band)
+
+
+def _join_batch(operand: Operand, batch: tuple[int, ...], is_grouped: bool) -> Operand | None:
+    """Return an operand whose first axes are one, repeated as those of queries ask for."""
+    dims = operand.dims
+    if len(dims) != len(batch) + 2:
+        return None
+    joined: list[Atom] = []
+    for place, (group, size) in enumerate(zip(dims[:-2], batch, strict=True)):
+        own = math.prod(atom.size for atom in group)
+        is_heads = is_grouped and place == len(batch) - 1
+        if size % own or not (own in (1, size) or is_heads):
+            return None
+        joined += [*group, *([Atom(None, size // own)] if own < size else [])]
+    return replace(operand, dims=(tuple(joined), *dims[-2:]))
