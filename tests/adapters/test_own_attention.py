@@ -114,7 +114,7 @@ def programs(tmp_path_factory):
 def differences(programs, interpreted):
     names = [*CASES]
     found = interpreted(
-        Path(__file__).parent, "inductor_programs:compared", [programs[n] for n in names], 2, 2e-3
+        Path(__file__).parent, "inductor_programs:compared", [programs[n] for n in names], 1, 2e-3
     )
     return dict(zip(names, found, strict=True))
 
@@ -134,7 +134,7 @@ def test_what_is_no_attention_is_left(programs):
 @pytest.mark.parametrize("name", ["causal", "window", "blocks", "lengths", "cap and slopes"])
 def test_masks_and_biases_are_computed_where_they_are_used(name, programs):
     text = Path(programs[name][1]).read_text()
-    assert len(re.findall(r"^def \w+_0\(", text, re.MULTILINE)) == 1  # nothing makes a mask
+    assert "70, 70" not in text  # the shape of a mask or of scores
 
 
 def test_bands_of_keys_end_the_loop(programs):

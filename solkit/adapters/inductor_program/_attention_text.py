@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from solkit.adapters.inductor_program._axes import Dims
+from solkit.adapters.inductor_program._axes import Dims, is_repeated
 from solkit.adapters.inductor_program._score_text import (
     ScoreText,
     TensorText,
@@ -18,7 +18,7 @@ from solkit.adapters.inductor_program._score_text import (
     scaled_term,
 )
 
-__all__ = ["AttentionKernel", "AttentionText", "Band", "Taken", "Written", "rows_packed"]
+__all__ = ["AttentionKernel", "AttentionText", "Band", "Reach", "Taken", "Written", "rows_packed"]
 
 _LOG2_E = 1.4426950408889634
 _SHARED_BYTES = 227 << 10
@@ -92,6 +92,20 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """The first and the last key that a mask keeps, which the program finds out.
+
+    Attributes:
+        first, last: tensors that hold them.
+        dims: their axes as a batch and queries.
+    """
+
+    first: TensorText
+    last: TensorText
+    dims: Dims
+
+
+@dataclass(frozen=True)
 class AttentionText:
     """Attention whose text can be written.
 
@@ -106,6 +120,7 @@ class AttentionText:
         dtype: of the operands in products.
         precisions: of both products in fp32.
         empty: the result of a query without keys.
+        reaches: of masks.
     """
 
     query: Taken
@@ -121,11 +136,14 @@ class AttentionText:
     dtype: torch.dtype
     precisions: tuple[str, str]
     empty: float
+    reaches: tuple[Reach, ...] = ()
 
     @property
     def tensors(self) -> tuple[TensorText, ...]:
         """The tensors that it reads."""
-        return (*(t.tensor for t in (self.query, self.key, self.value)), *self.scores.sides)
+        operands = (taken.tensor for taken in (self.query, self.key, self.value))
+        ends = (tensor for reach in self.reaches for tensor in (reach.first, reach.last))
+        return *operands, *self.scores.sides, *ends
 
     @property
     def packs(self) -> int:
@@ -156,7 +174,8 @@ class AttentionText:
             [axis for axis in range(side.node.meta["val"].dim()) if side.stride(axis) in written]
             for side in self.scores.sides
         ]
-        return [*(_axes_of(t.dims) for t in (self.query, self.key, self.value)), *sides]
+        ends = [_axes_of(reach.dims) for reach in self.reaches for _ in range(2)]
+        return [*(_axes_of(t.dims) for t in (self.query, self.key, self.value)), *sides, *ends]
 
 
 def rows_packed(queries: int, shared: int) -> int:
@@ -392,35 +411,43 @@ class AttentionKernel:
 
     def _ranges(self) -> Iterator[str]:
         """Yield lines that find the keys of the block: from `low` to `high`, some without masks."""
-        low, high, queries = self.text.band.low, self.text.band.high, self.text.sizes[1]
-        if self.text.packs > 1 and self.text.band != Band():
+        text = self.text
+        low, high, queries = text.band.low, text.band.high, text.sizes[1]
+        if text.packs > 1 and text.band != Band():
             yield f"least, most = 0, {queries - 1}"
-        elif self.text.band != Band():
+        elif text.band != Band():
             yield "least = block * BLOCK_M"
             yield f"most = tl.minimum(least + BLOCK_M, {queries}) - 1"
-        yield (
-            "low = 0"
-            if low is None
-            else (f"low = tl.maximum(least + {low}, 0) // BLOCK_N * BLOCK_N")
-        )
+        yield "low = 0" if low is None else f"low = tl.maximum(least + {low}, 0)"
         yield "high = keys" if high is None else f"high = tl.minimum(most + {high + 1}, keys)"
-        yield (
-            "whole_low = low"
-            if low is None
-            else (f"whole_low = tl.cdiv(tl.maximum(most + {low}, 0), BLOCK_N) * BLOCK_N")
-        )
         whole = "keys" if high is None else f"tl.maximum(tl.minimum(least + {high + 1}, keys), 0)"
-        yield f"whole_high = {whole} // BLOCK_N * BLOCK_N"
-        if self.text.is_split:
+        for reach in text.reaches:
+            yield f"low = tl.maximum(low, {self._end_of(reach, reach.first, 'min', 'keys')})"
+            yield f"high = tl.minimum(high, {self._end_of(reach, reach.last, 'max', '-1')} + 1)"
+        if low is not None or text.reaches:
+            yield "low = low // BLOCK_N * BLOCK_N"
+            yield "high = tl.maximum(low, high)"
+        if text.is_split:
             yield "share = tl.cdiv(tl.cdiv(high - low, BLOCK_N), SPLITS) * BLOCK_N"
             yield "low += split * share"
-            yield "high = tl.minimum(low + share, high)"
-        if low is not None:
-            yield "whole_low = tl.minimum(tl.maximum(whole_low, low), high)"
-        elif self.text.is_split:
+            yield "high = tl.maximum(tl.minimum(low + share, high), low)"
+        if low is None:
             yield "whole_low = low"
-        if self.text.band != Band() or self.text.is_split:
+        else:
+            yield f"whole_low = tl.cdiv(tl.maximum(most + {low}, 0), BLOCK_N) * BLOCK_N"
+            yield "whole_low = tl.minimum(tl.maximum(whole_low, low), high)"
+        yield f"whole_high = {whole} // BLOCK_N * BLOCK_N"
+        if text.band != Band() or text.is_split or text.reaches:
             yield "whole_high = tl.minimum(tl.maximum(whole_high, whole_low), high)"
+
+    def _end_of(self, reach: Reach, tensor: TensorText, reduced: str, other: str) -> str:
+        """Return the least or largest of the rows' keys."""
+        offset = offset_text(tensor, reach.dims, ("batch", "m"))
+        pointer = f"{tensor.name} + {offset}" if offset else tensor.name
+        is_packed = self.text.packs > 1 and not is_repeated(reach.dims[0])
+        if is_repeated(reach.dims[1]) and not is_packed:
+            return f"tl.load({pointer})"
+        return f"tl.{reduced}(tl.load({pointer}, mask=inside_m, other={other}))"
 
     def _loop(self) -> Iterator[str]:
         text = self.text

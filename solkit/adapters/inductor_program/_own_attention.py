@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from solkit.adapters.inductor_program._attention_text import (
     AttentionText,
     Band,
+    Reach,
     Taken,
     Written,
     rows_packed,
@@ -76,6 +77,9 @@ OWN_OPERATOR = "solkit_inductor.own_attention"
 aten = torch.ops.aten
 _FLOATS = (*NARROW, torch.float32)
 _MOST_OFFSET = 2**31
+_SMALL = 1 << 18
+"""Elements of a tensor that costs next to nothing to read."""
+Emit = Callable[..., Node]
 
 
 def narrow_attention(module: GraphModule) -> bool:
@@ -102,6 +106,8 @@ def own_attention(module: GraphModule, is_narrow: bool = False) -> bool:
                 continue
             if is_narrow and text.dtype is torch.float32:
                 text, is_narrowed = _narrowed(module.graph, text), True
+            with module.graph.inserting_before(read.result.node):
+                text = replace(text, reaches=tuple(_reaches(emitter(module.graph), text)))
             _replace(module.graph, read.result.node, text, len(texts))
             texts.append(text)
             break
@@ -124,6 +130,54 @@ def _narrowed(graph: Graph, text: AttentionText) -> AttentionText:
     operands = (round_operand(taken) for taken in (text.query, text.key, text.value))
     query, key, value = operands
     return replace(text, query=query, key=key, value=value, dtype=torch.float16)
+
+
+def _reaches(emit: Emit, text: AttentionText) -> Iterator[Reach]:
+    """Yield the first and the last key that masks keep, where that costs no pass over scores.
+
+    What is not kept has no weight, so it may be left out; but for a number that is finite, where
+    another mask may leave no more.
+    """
+    is_only = len(text.scores.masks) == 1 and text.band == Band()
+    is_only &= not any(s.node.meta["val"].is_floating_point() for s in text.scores.sides)
+    for mask in text.scores.masks:
+        if (mask.is_finite and not is_only) or not _is_computed(mask.node):
+            continue
+        batch, queries, keys = mask.dims
+        atoms = [atom for atom in (*batch, *queries) if atom.axis is not None]
+        kept = arrange_axes(emit, mask.node, [*((atom,) for atom in atoms), keys])
+        kept = kept if mask.keeps else emit(aten.logical_not.default, kept)
+        size = text.sizes[2]
+        options = {"dtype": torch.int32, "device": kept.meta["val"].device}
+        at = emit(
+            torch.ops.prims.iota.default, size, start=0, step=1, requires_grad=False, **options
+        )
+        first = emit(aten.amin.default, emit(aten.where.ScalarOther, kept, at, size), [-1])
+        last = emit(aten.amax.default, emit(aten.where.ScalarOther, kept, at, -1), [-1])
+        if mask.is_finite:  # a query without keys has the mean of all
+            is_empty = emit(aten.lt.Scalar, last, 0)
+            first = emit(aten.where.ScalarSelf, is_empty, 0, first)
+            last = emit(aten.where.ScalarSelf, is_empty, size - 1, last)
+        axes = iter(range(len(atoms)))
+        dims = tuple(
+            tuple(a if a.axis is None else Atom(next(axes), a.size) for a in group)
+            for group in (batch, queries)
+        )
+        place = text.scores.masks.index(mask)
+        names = f"first_{place}", f"last_{place}"
+        yield Reach(TensorText(names[0], first), TensorText(names[1], last), dims)
+
+
+def _counted(emit: Emit, size: int, device: torch.device) -> Node:
+    options = {"dtype": torch.int32, "device": device, "requires_grad": False}
+    return emit(torch.ops.prims.iota.default, size, start=0, step=1, **options)
+
+
+def _is_computed(mask: Node) -> bool:
+    """Tell whether a mask is made of much smaller tensors."""
+    if is_view(mask) or is_elementwise(mask):
+        return all(map(_is_computed, mask.all_input_nodes))
+    return mask.target is torch.ops.prims.iota.default or mask.meta["val"].numel() < _SMALL
 
 
 def _readings(node: Node) -> Iterator[_Reading]:
