@@ -113,10 +113,10 @@ def programs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def differences(programs, interpreted):
     names = [*CASES]
-    found = interpreted(
+    outcomes = interpreted(
         Path(__file__).parent, "inductor_programs:compared", [programs[n] for n in names], 1, 2e-3
     )
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, outcomes, strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -147,7 +147,7 @@ class AttentionText:
 
     @property
     def packs(self) -> int:
-        """Return how many neighbours in the batch are rows of one block."""
+        """Neighbours in the batch that are rows of one block."""
         return rows_packed(self.sizes[1], self.shared)
 
     @property
@@ -157,7 +157,7 @@ class AttentionText:
 
     @property
     def is_split(self) -> bool:
-        """Whether several programs share the keys of a row."""
+        """Tell whether several programs share the keys of a row."""
         blocks = -(-self.rows // 64)
         is_long = self.sizes[2] >= 2 * _LEAST_SHARE
         return is_long and blocks * (self.sizes[0] // self.packs) < _FEW_PROGRAMS
