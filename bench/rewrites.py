@@ -12,8 +12,8 @@ interpreter finds it right, and its modelled time. ``--follow`` repeats that wit
 that is not wrong as the next parent. The last table sums up log(gap after) / log(gap before).
 ``--points`` ranks a sample of each variant's space by the kernel model, as a search does, and takes
 the best of it for the variant's defaults; without, a variant counts as its own defaults do.
-``--compiled`` also begins with what `torch.compile` makes of the reference, unchecked; of both ways
-the better one counts.
+``--compiled`` also begins with what `torch.compile` makes of the reference, with products of
+PyTorch's or of its own, unchecked; of all ways the best one counts.
 
 ``--sweep`` models no variant: it checks those of all files in the interpreter, at configurations of
 their spaces as well, and adds a line for each to its log. Run again with the same log, it goes on:
@@ -49,6 +49,7 @@ from solkit.pipeline.compiled_parents import entry_of, with_compiled_reference
 from solkit.roofline import devices
 from solkit.surrogate.ranking import RankSettings
 from solkit.tuner.interpreter_check import NO_PARENT, Checker
+from solkit.tuner.proposers.inductor_settings import CHOICES
 from solkit.tuner.proposers.rewriter import Rewriter
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
@@ -130,16 +131,22 @@ def _compiled(path: str, source: str, first: Result, options: argparse.Namespace
     entry = entry_of(source, file)
     if entry is None:
         return None
-    try:
-        called = file.problem.path, entry, first.shape
-        joined, libraries = with_compiled_reference(source, first.params, called, device)
-    except SolkitError as error:
-        print(f"  not compiled: {error}")
-        return None
-    text, scored = _best_sizes(joined, first.shape, options)
-    kind = f"compiled reference ({', '.join(libraries)})" if libraries else "compiled reference"
-    _print(Proposal(text, kind, ""), scored)
-    return None if scored is None else Step(text, _gap(scored), (kind,))
+    steps = []
+    choices = [choice.in_precision(first.bound) for choice in CHOICES if choice.has_precision]
+    for kind, settings in [("compiled reference", {}), *((c.kind, c.settings) for c in choices)]:
+        try:
+            called = file.problem.path, entry, first.shape
+            parts = source, first.params, called, device, settings
+            joined, libraries = with_compiled_reference(*parts)
+        except SolkitError as error:
+            print(f"  {kind}: not compiled: {error}")
+            continue
+        text, scored = _best_sizes(joined, first.shape, options)
+        kind = f"{kind} ({', '.join(libraries)})" if libraries else kind
+        _print(Proposal(text, kind, ""), scored)
+        if scored is not None:
+            steps.append(Step(text, _gap(scored), (kind,)))
+    return min(steps, key=lambda step: step.gap, default=None)
 
 
 def _best_child(

@@ -30,14 +30,26 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from solkit.core import Device, PricedRoute, Tolerance, default_tolerance
+from solkit.core import Bound, Device, PricedRoute, Tolerance, default_tolerance
 from solkit.core.rounding import ROUNDOFF, computing_share
 from solkit.errors import InputError
 
-__all__ = ["PRECISIONS", "Route", "Rule", "admitted_mark", "contraction_dtype"]
+__all__ = [
+    "PRECISIONS",
+    "TRITON_PRECISIONS",
+    "Route",
+    "Rule",
+    "admitted_mark",
+    "contraction_dtype",
+    "triton_precisions",
+]
 
 PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
 """Ways to compute contractions: as the tolerance allows, as declared, or in that dtype."""
+
+TRITON_PRECISIONS = (("tf32", ("tf32",)), ("tf32x3", ("tf32 in 2 passes", "tf32 in 3 passes")))
+"""Triton's precisions of products of fp32, the fastest first, and the routes' words for them."""
+_NARROW_PIPES = {"tensor.bf16", "tensor.fp16", "tensor.int8", "tensor.fp8"}
 
 # Dtypes that hold another's values exactly (fp8 in fp16, int4 in int8), if it has no pipe.
 _WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
@@ -232,3 +244,13 @@ def _fallback(dtype: str, device: Device) -> Route:
             return Route(f"tensor.{candidate}")
         candidate = _WIDER.get(candidate)
     return Route("fp64" if dtype == "fp64" else "fp32")
+
+
+def triton_precisions(bound: Bound) -> Iterator[tuple[str, str]]:
+    """Yield Triton's precisions that each product of a problem admits, and the routes' words."""
+    kinds = {route.kind for route in bound.routes}
+    narrow = not kinds and bool(_NARROW_PIPES & bound.flops_by_pipe.keys())
+    for precision, words in TRITON_PRECISIONS:
+        priced = [r for r in bound.routes if r.route in words and r.is_accepted and r.rate]
+        if narrow or (kinds and {route.kind for route in priced} == kinds):
+            yield precision, words[-1]

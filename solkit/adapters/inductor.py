@@ -53,6 +53,7 @@ __all__ = [
     "CaughtKernel",
     "Lowered",
     "Partial",
+    "TemplateLaunch",
     "Workspace",
     "generate_module",
     "install",
@@ -60,6 +61,7 @@ __all__ = [
     "offered_templates",
     "prepare",
     "sampled_values",
+    "template_launches",
 ]
 
 _SETTINGS: Mapping[str, Any] = {
@@ -177,7 +179,21 @@ class Lowered:
     kernels: tuple[CaughtKernel, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class TemplateLaunch:
+    """How a kernel that is made of a template is launched.
+
+    Attributes:
+        grid: as of `CaughtKernel`.
+        operands: what it multiplies, whether loaded or computed in the kernel.
+    """
+
+    grid: tuple[str, ...]
+    operands: tuple[Buffer, ...]
+
+
 _caught: list[CaughtKernel] = []
+_launched: dict[str, TemplateLaunch] = {}
 
 
 def install(device: Device) -> None:
@@ -195,6 +211,8 @@ def prepare() -> None:
     """Let Inductor ask the fake `torch.cuda`, and choose without timing."""
     update_device_interface()
     add_preprocessing_fn(_one_choice)
+    if TritonScheduling.define_kernel is _torch_define_kernel:
+        TritonScheduling.define_kernel = _note_template
 
 
 def lower_function(
@@ -232,6 +250,7 @@ def generate_module(
             torch.empty_strided(a.shape, a.stride(), dtype=a.dtype, device="cuda") for a in args
         ]
     _offers.clear()
+    _launched.clear()
     with ExitStack() as stack:
         for context in (
             inductor_config.patch(settings),
@@ -367,6 +386,32 @@ def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) ->
     offer = next((_offers[render] for render in renders if render in _offers), None)
     _caught.append(_catch_kernel(src_code, kernel, offer))
     return _torch_define_kernel(self, src_code, node_schedule, kernel)
+
+
+def _note_template(self: Any, src_code: str, node_schedule: Any, kernel: Any) -> Any:
+    """`TritonScheduling.define_kernel`, which notes how templates are launched."""
+    name = _torch_define_kernel(self, src_code, node_schedule, kernel)
+    if hasattr(kernel, "grid_fn"):
+        read = read_kernel(src_code)
+        blocks = [name for name, constant in parameters(read.function) if constant]
+        operands = tuple(
+            Buffer(
+                name=node.get_name(),
+                is_output=False,
+                size=tuple(map(int, node.get_size())),
+                stride=tuple(map(int, node.get_stride())),
+                dtype=node.get_dtype(),
+                node=None,
+            )
+            for node in kernel.input_nodes
+        )
+        _launched[name] = TemplateLaunch(_template_grid(kernel, blocks), operands)
+    return name
+
+
+def template_launches() -> Mapping[str, TemplateLaunch]:
+    """Return how the kernels of the last generated module are launched that templates made."""
+    return dict(_launched)
 
 
 def _catch_kernel(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:

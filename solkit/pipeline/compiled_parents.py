@@ -19,17 +19,21 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from solkit.core import Device, EvolveSettings, KernelFile, Proposal, Value
 from solkit.core.proposals import EntryPoint
 from solkit.errors import InputError, SolkitError
 from solkit.pipeline.best_algorithm import best, planned_reference
+from solkit.pipeline.bounding import bound
 from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.processes import jobs
 from solkit.processes.jobs import Jobs
 from solkit.spans import span
+
+if TYPE_CHECKING:
+    from solkit.tuner.proposers.inductor_settings import Choice
 
 __all__ = [
     "COMPILED",
@@ -85,7 +89,7 @@ class CompiledParents:
         choices = [choice for choice in CHOICES if choice.least_sms <= sm_count]
         steps: list[Callable[[], Proposal | None]] = [
             partial(self._program, entry, {}, _KIND, _INTENT),
-            *(partial(self._program, entry, c.settings, c.kind, c.intent) for c in choices),
+            *(partial(self._chosen, entry, choice) for choice in choices),
         ]
         steps.insert(EXPECTED, partial(self._best_algorithm, entry))  # the first gain most
         pool = ThreadPoolExecutor(1, "programs")
@@ -121,6 +125,13 @@ class CompiledParents:
         self, entry: EntryPoint, settings: Mapping[str, Any], kind: str, intent: str
     ) -> Proposal | None:
         return self._proposal(self.original.problem, entry, settings, kind, intent)
+
+    def _chosen(self, entry: EntryPoint, choice: Choice) -> Proposal | None:
+        if choice.has_precision:
+            original = self.original
+            traced = bound(original.problem, self.prepared.device, shape=original.shape)
+            choice = choice.in_precision(traced)
+        return self._program(entry, choice.settings, choice.kind, choice.intent)
 
     def _best_algorithm(self, entry: EntryPoint) -> Proposal | None:
         original, problem = self.original, self.original.file.problem

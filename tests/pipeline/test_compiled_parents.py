@@ -29,6 +29,8 @@ def parents(monkeypatch):
         form="native",
         **how,
     ):
+        traced = SimpleNamespace(routes=(), flops_by_pipe={})
+        monkeypatch.setattr(compiled_parents, "bound", lambda *_, **__: traced)
         monkeypatch.setattr(compiled_parents, "best", best)
         monkeypatch.setattr(compiled_parents, "planned_reference", lambda *_: "planned")
         monkeypatch.setattr(

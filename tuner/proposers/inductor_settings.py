@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from solkit.core import Brief, Proposal
+from solkit.core import Bound, Brief, Proposal
 from solkit.errors import SolkitError
+from solkit.roofline.precision_routes import triton_precisions
 
 __all__ = ["CHOICES", "Choice", "InductorSettings"]
 
@@ -40,12 +41,32 @@ class Choice:
     settings: Mapping[str, Any]
     least_sms: int = 0
 
+    @property
+    def has_precision(self) -> bool:
+        """Tell whether it has products of fp32 computed in some precision."""
+        return not _PRECISE.isdisjoint(self.settings)
+
+    def in_precision(self, bound: Bound) -> Choice:
+        """Return it with products of fp32 in the fastest precision that a bound admits."""
+        if not self.has_precision:
+            return self
+        precision = next((name for name, _ in triton_precisions(bound)), "ieee")
+        return replace(self, settings=dict.fromkeys(self.settings, precision))
+
+
+_PRECISE = frozenset(("solkit.own_products", "solkit.split_products"))
+"""Settings of `solkit.adapters.inductor_program`: Triton's precision of products of fp32."""
 
 CHOICES = (
     Choice(
         "own attention",
         "Attention runs as a kernel that is written for its masks, biases and shapes.",
         {"solkit.own_attention": True},  # solkit.adapters.inductor_program
+    ),
+    Choice(
+        "own products",
+        "Products are kernels of the program, which compute operands and results in place.",
+        {"solkit.own_products": "ieee"},  # solkit.adapters.inductor_program
     ),
     Choice(
         "fused attention",
@@ -61,6 +82,11 @@ CHOICES = (
         "narrow products",
         "Operands that were widened to fp32 are multiplied in 16 bits; one beside them is rounded.",
         {"solkit.narrow_products": True},  # solkit.adapters.inductor_program
+    ),
+    Choice(
+        "split products",
+        "Products of few blocks are summed in parts by more programs, and joined in a launch.",
+        {"solkit.split_products": "ieee"},  # solkit.adapters.inductor_program
     ),
     Choice(
         "own layout",
@@ -112,6 +138,8 @@ class InductorSettings:
             return
         open_to = [choice for choice in CHOICES if not choice.settings.keys() <= own.keys()]
         open_to = [choice for choice in open_to if choice.least_sms <= self.sm_count]
+        if brief.result is not None:
+            open_to = [choice.in_precision(brief.result.bound) for choice in open_to]
         all_settings = [{**own, **choice.settings} for choice in open_to]
         pool = ThreadPoolExecutor(len(CHOICES))  # each thread waits for a process of its own
         try:

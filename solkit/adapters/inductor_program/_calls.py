@@ -85,7 +85,10 @@ def rewrite_module(
         InputError: it does something that is not known; says what.
     """
     launches = dict(_last_launches(module))
-    kernels = [ProgramKernel.read(n, module.kernels[n], a) for n, a in launches.items()]
+    kernels = [
+        ProgramKernel.read(n, module.kernels[n], a, module.templates.get(n))
+        for n, a in launches.items()
+    ]
     own = [AttentionKernel(f"attention_{place}", text) for place, text in enumerate(attention)]
     apart = named_apart([*kernels, *own])
     writer = _Writer(dict(zip(module.inputs, names, strict=True)), {k.name: k for k in apart})
@@ -221,7 +224,8 @@ class _Writer(ast.NodeTransformer):
     def _write_launch(self, call: ast.Call) -> str:
         kernel = self._kernels[ast.unparse(call.func).removesuffix(".run")]
         assert isinstance(kernel, ProgramKernel)
-        arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in call.args)
+        given = call.args[: len(kernel.arguments)]  # a template's grid follows
+        arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in given)
         tuned = [f"{name}={name}{kernel.suffix}" for name in kernel.tuned]
         tuned += ["launch_cooperative_grid=True"] if kernel.caught.cooperative else []
         grid = ", ".join(kernel.renamed(size) for size in kernel.caught.grid)

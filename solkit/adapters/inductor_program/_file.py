@@ -36,6 +36,11 @@ from solkit.adapters.inductor_program._own_attention import (
     narrow_attention,
     own_attention,
 )
+from solkit.adapters.inductor_program._own_products import (
+    OWN_PRODUCTS,
+    SPLIT_PRODUCTS,
+    own_products,
+)
 from solkit.adapters.inductor_program._reference import Reference, model_text
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import InputError, SolkitError
@@ -92,8 +97,14 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     for name, (rewrite, why) in _REWRITES.items():
         if own_settings.pop(name, False) and not rewrite(tracing.graph):
             raise InputError(why)
+    for name in (OWN_PRODUCTS, SPLIT_PRODUCTS):
+        precision = own_settings.pop(name, None)
+        if precision and not own_products(tracing.graph, precision, split=name == SPLIT_PRODUCTS):
+            raise InputError("it has no product that a kernel of the program could do")
+        own_settings |= {"prologue_fusion": True} if precision else {}
     names = _name_inputs(reference, tracing)
-    module = generated_module(_generate_source(tracing, own_settings))
+    source = _generate_source(tracing, own_settings)
+    module = generated_module(source, inductor.template_launches())
     texts = tracing.graph.meta.get(OWN_ATTENTION, ())
     program = rewrite_module(module, [name for name, _ in names], texts)
     file = _File(reference, tracing, program, dict(names))

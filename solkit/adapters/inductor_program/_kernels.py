@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import triton
 
-from solkit.adapters.inductor import CaughtKernel
+from solkit.adapters.inductor import CaughtKernel, TemplateLaunch
 from solkit.adapters.inductor_program._attention_text import AttentionKernel
 from solkit.adapters.inductor_space import PROCESSORS, block_values, inductor_space, launch_tests
 from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
@@ -43,13 +43,16 @@ class ProgramKernel:
     suffix: str = field(default="")
 
     @staticmethod
-    def read(name: str, text: str, sizes: Sequence[object]) -> ProgramKernel:
+    def read(
+        name: str, text: str, sizes: Sequence[object], template: TemplateLaunch | None = None
+    ) -> ProgramKernel:
         """Return a kernel of a generated module.
 
         Args:
             name: its name.
             text: as in the module.
             sizes: the arguments of its launch; numbers where they are known.
+            template: how it is launched, if a template made it.
 
         Raises:
             InputError: how it is launched is not known.
@@ -63,7 +66,7 @@ class ProgramKernel:
         values = dict(zip(plain, sizes))
         numels = {n: v for n, v in values.items() if n.endswith("numel") and isinstance(v, int)}
         try:
-            grid = write_grid(read.meta, numels, blocks)
+            grid = template.grid if template else write_grid(read.meta, numels, blocks)
         except KeyError:
             grid = ()
         if not grid:
@@ -78,7 +81,7 @@ class ProgramKernel:
             grid=grid,
             axes=AXES.get(read.meta["grid_type"], ()),
             source=read.function,
-            buffers=(),
+            buffers=() if template is None else template.operands,
             workspaces=(),
             partials=(),
             numels=numels,
@@ -87,11 +90,16 @@ class ProgramKernel:
                 {n: int(v) for n, v in {**read.written, **config}.items() if n in tuned}
                 for config in read.configs
             ),
-            constants={},
+            constants=read.meta.get("config_args", {}),
             cooperative=read.cooperative,
             obstacle="",
         )
         return ProgramKernel(name, f"@triton.jit\n{read.function.rstrip()}\n", read.helpers, caught)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Its parameters that are not tuned."""
+        return tuple(name for name, constant in parameters(self.caught.source) if not constant)
 
     @property
     def tuned(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from solkit.adapters.inductor import TemplateLaunch
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
@@ -20,15 +21,17 @@ class Generated:
         inputs: the names that ``call`` gives its arguments.
         body: its statements after that, those of ``with`` blocks among them.
         kernels: the source of each Triton kernel, by name.
+        templates: how those are launched that a template made.
     """
 
     inputs: tuple[str, ...]
     body: tuple[ast.stmt, ...]
     kernels: Mapping[str, str]
+    templates: Mapping[str, TemplateLaunch]
 
 
-def generated_module(text: str) -> Generated:
-    """Take a generated module apart.
+def generated_module(text: str, templates: Mapping[str, TemplateLaunch]) -> Generated:
+    """Take a generated module apart; see `Generated` for its templates.
 
     Raises:
         InputError: it holds code of another kind.
@@ -39,8 +42,8 @@ def generated_module(text: str) -> Generated:
     body = list(_flat_statements(call.body))
     kernels = {name: source for node in tree.body for name, source in _kernel_definition(node)}
     if body and (names := _input_names(body[0])) is not None:
-        return Generated(names, tuple(body[1:]), kernels)
-    return Generated((), tuple(body), kernels)
+        return Generated(names, tuple(body[1:]), kernels, templates)
+    return Generated((), tuple(body), kernels, templates)
 
 
 def _flat_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

@@ -13,7 +13,15 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-__all__ = ["CONVERSIONS", "NARROW", "NARROW_PRODUCTS", "PRODUCTS", "emitter", "narrow_products"]
+__all__ = [
+    "CONVERSIONS",
+    "NARROW",
+    "NARROW_PRODUCTS",
+    "PRODUCTS",
+    "emitter",
+    "narrow_products",
+    "with_addend",
+]
 
 NARROW_PRODUCTS = "solkit.narrow_products"
 """Setting of a program, next to those of Inductor."""
@@ -35,30 +43,36 @@ PRODUCTS: Mapping[Any, int] = {
 """Products, with the place of their first factor."""
 
 
-def narrow_products(module: GraphModule) -> bool:
-    """Compute products of widened operands in their former dtype; tell whether there are any."""
+def narrow_products(module: GraphModule, *, exact: bool = False) -> bool:
+    """Compute products of widened operands in their former dtype; tell whether there are any.
+
+    Args:
+        module: the graph.
+        exact: leave those of which one operand would be rounded.
+    """
     nodes = [node for node in module.graph.nodes if node.target in PRODUCTS]
-    changed = [_narrow_product(module.graph, node) for node in nodes]
+    changed = [_narrow_product(module.graph, node, exact) for node in nodes]
     if any(changed):
         module.graph.eliminate_dead_code()
         module.recompile()
     return any(changed)
 
 
-def _narrow_product(graph: Graph, node: Node) -> bool:
+def _narrow_product(graph: Graph, node: Node, exact: bool) -> bool:
     place = PRODUCTS[node.target]
     factors = node.args[place : place + 2]
     if node.meta["val"].dtype is not torch.float32:
         return False
-    dtypes = {dtype for factor in factors if (dtype := _former_dtype(factor)) is not None}
-    if len(dtypes) != 1:
+    former = [_former_dtype(factor) for factor in factors]
+    dtypes = {dtype for dtype in former if dtype is not None}
+    if len(dtypes) != 1 or (exact and None in former):
         return False
     (dtype,) = dtypes
     with graph.inserting_before(node):
         emit = emitter(graph)
         result = _product(emit, *(_narrowed(emit, factor, dtype) for factor in factors))
         if place:
-            result = _with_addend(emit, node, result)
+            result = with_addend(emit, node, result)
     node.replace_all_uses_with(result)
     graph.erase_node(node)
     return True
@@ -106,7 +120,8 @@ def _product(emit: Callable[..., Node], first: Node, second: Node) -> Node:
     return emit(aten.squeeze.dim, emit(aten.bmm.dtype, *batches, torch.float32), 0)
 
 
-def _with_addend(emit: Callable[..., Node], node: Node, product: Node) -> Node:
+def with_addend(emit: Callable[..., Node], node: Node, product: Node) -> Node:
+    """Return what ``addmm`` or ``baddbmm`` makes of its product."""
     alpha, beta = node.kwargs.get("alpha", 1), node.kwargs.get("beta", 1)
     scaled = product if alpha == 1 else emit(aten.mul.Tensor, product, alpha)
     if beta == 0:  # what would be added counts for nothing, be it infinite

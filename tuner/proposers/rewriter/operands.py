@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from solkit.roofline.precision_routes import TRITON_PRECISIONS, triton_precisions
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -128,22 +129,10 @@ class Precision:
             )
 
 
-_PRECISIONS = (("tf32", ("tf32",)), ("tf32x3", ("tf32 in 2 passes", "tf32 in 3 passes")))
-"""Precisions of Triton, the fastest first, and the bound's words for them."""
-_NARROW_PIPES = {"tensor.bf16", "tensor.fp16", "tensor.int8", "tensor.fp8"}
-
-
 def admitted_precisions(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield precisions that each product of the reference admits, and the bound's words."""
-    result = facts.brief.result
-    if result is None:
-        return
-    kinds = {route.kind for route in result.bound.routes}
-    narrow = not kinds and bool(_NARROW_PIPES & result.bound.flops_by_pipe.keys())
-    for precision, words in _PRECISIONS:
-        priced = [r for r in result.bound.routes if r.route in words and r.is_accepted and r.rate]
-        if narrow or (kinds and {route.kind for route in priced} == kinds):
-            yield precision, words[-1]
+    if facts.brief.result is not None:
+        yield from triton_precisions(facts.brief.result.bound)
 
 
 _SENSITIVE = "before an exponential"
@@ -154,7 +143,7 @@ def _with_two_precisions(text: KernelText, facts: Facts) -> str:
     """Return the file with one pass of tf32 where no exponential follows; empty if none can be."""
     one, three = (
         {is_sensitive for is_sensitive in (True, False) if _admits(facts, words, is_sensitive)}
-        for _, words in _PRECISIONS
+        for _, words in TRITON_PRECISIONS
     )
     if one != {False} or True not in three:
         return ""
@@ -163,7 +152,7 @@ def _with_two_precisions(text: KernelText, facts: Facts) -> str:
         node = _with_precision(function, "tf32x3", _before_exponentials(function))
         new[name] = _with_precision(replace(function, node=node), "tf32")
     codes = {render_code(node) for node in new.values()}
-    is_both = all(any(f'"{word}"' in code for code in codes) for word, _ in _PRECISIONS)
+    is_both = all(any(f'"{word}"' in code for code in codes) for word, _ in TRITON_PRECISIONS)
     return changed_text(text, functions=new) if is_both else ""
 
 

@@ -1,0 +1,206 @@
+"""A product of matrices as a template of Inductor's: its operator, its lowering and its text.
+
+Inductor's own templates compute no operand of a batch, keep narrow products narrow, and sum a
+reduction in one go. The text here is in the plain form that rewrites read.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (Inductor's inside is untyped)
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import torch
+from torch._inductor.ir import BaseView, FixedLayout, Pointwise, StorageBox
+from torch._inductor.lowering import register_lowering
+from torch._inductor.select_algorithm import SymbolicGridFn, TritonTemplate, realize_inputs
+from torch._inductor.virtualized import V
+
+__all__ = ["PROCESSORS", "product"]
+
+PROCESSORS = 132
+"""Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
+_library = torch.library.Library("solkit_inductor_products", "DEF")
+_library.define("product(Tensor a, Tensor b, ScalarType dtype, str precision, int parts) -> Tensor")
+
+
+def _product_shape(
+    a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, _: str, parts: int
+) -> torch.Tensor:
+    outer = (parts,) if parts > 1 else ()
+    return a.new_empty((*outer, *a.shape[:-1], b.shape[-1]), dtype=dtype)
+
+
+torch.library.register_fake("solkit_inductor_products::product", _product_shape, lib=_library)
+product = torch.ops.solkit_inductor_products.product.default
+"""Product of matrices or of batches of them, in a dtype; of more parts than one, each apart."""
+
+
+@register_lowering(product, type_promotion_kind=None)
+def _lower_product(a: Any, b: Any, dtype: torch.dtype, precision: str, parts: int) -> Any:
+    """Return the product as a template, whose operands may be computed where they are loaded."""
+    operands = [_operand(factor) for factor in (a, b)]
+    *batch, rows, depth = (int(size) for size in operands[0].get_size())
+    columns = int(operands[1].get_size()[-1])
+    outer = [parts] if parts > 1 else batch
+    template = _template(
+        parts,
+        bool(batch),
+        (rows % _MOST > 0, columns % _MOST > 0, depth % (parts * _MOST_DEPTH) > 0),
+        precision if a.get_dtype() is torch.float32 else "",
+    )
+    layout = FixedLayout(a.get_device(), dtype, [*outer, rows, columns])
+    choices: list[Any] = []
+    config = _first_config(math.prod(outer), rows, columns, a.get_dtype().itemsize)
+    template.maybe_append_choice(choices, input_nodes=tuple(operands), layout=layout, **config)
+    return choices[0].output_node()
+
+
+def _operand(factor: Any) -> Any:
+    """Return a factor in memory, or one that the product computes where it is loaded.
+
+    That is done where no more bytes are read so. Inductor asks as well that no step is in fp32, as
+    all arithmetic on 16 bits is, and that nothing turns the axes between.
+    """
+    producer = factor.data
+    while isinstance(producer, (BaseView, StorageBox)):
+        producer = producer.data
+    if not isinstance(producer, Pointwise):
+        return realize_inputs(factor)
+    names = {dependency.name for dependency in producer.get_reads()}
+    if sum(_bytes(V.graph.get_buffer(name)) for name in names) > _MORE_BYTES * _bytes(factor):
+        return realize_inputs(factor)
+    computed = Pointwise.create(
+        device=factor.get_device(),
+        dtype=factor.get_dtype(),
+        inner_fn=factor.make_loader(),
+        ranges=factor.get_size(),
+    )
+    computed.realize()
+    computed.freeze_layout()  # a product reads its operands as they are, else none is fused
+    operand = realize_inputs(computed)
+    V.graph.invoke_quant_ops.add(V.graph.get_buffer(operand.get_name()).get_operation_name())
+    return operand
+
+
+_MORE_BYTES = 1.1
+"""Bytes that are read for an operand, such as its scales, over its own: Inductor's limit."""
+
+
+def _bytes(buffer: Any) -> int:
+    return math.prod(map(int, buffer.get_size())) * int(buffer.get_dtype().itemsize)
+
+
+_MOST, _MOST_DEPTH = 256, 128
+"""Largest blocks: what they divide needs no mask."""
+
+
+def _first_config(batches: int, rows: int, columns: int, itemsize: int) -> dict[str, int]:
+    """Return block sizes, warps and stages to begin with."""
+    block_m = min(max(16, 1 << (rows - 1).bit_length()), 128)
+    block_n = min(max(16, 1 << (columns - 1).bit_length()), 128)
+    while batches * -(-rows // block_m) * -(-columns // block_n) < PROCESSORS:
+        if max(block_m, block_n) <= 32:
+            break
+        block_m, block_n = (block_m // 2, block_n) if block_m > block_n else (block_m, block_n // 2)
+    return {
+        "BLOCK_M": block_m,
+        "BLOCK_N": block_n,
+        "BLOCK_K": 128 // itemsize,
+        "GROUP_M": 8,
+        "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
+        "num_stages": 3,
+    }
+
+
+@cache
+def _template(
+    parts: int, is_batched: bool, masked: tuple[bool, bool, bool], precision: str
+) -> TritonTemplate:
+    """Return the template of products of matrices, or of batches of matrices.
+
+    Args:
+        parts: of the reduction, summed apart.
+        is_batched: whether there is a batch.
+        masked: whether rows, columns and the reduction need masks.
+        precision: of fp32 in Triton's words; empty for narrow operands.
+    """
+    has_outer = parts > 1 or is_batched
+    outer, batch = ('"outer", ' if has else "" for has in (has_outer, is_batched))
+    start, end = ("outer * PART", "end") if parts > 1 else ("0", "K")
+    row, column, depth = masked
+    text = _HEAD + (_OUTER if has_outer else "")
+    if parts > 1:
+        whole = f"{parts * _MOST_DEPTH}"
+        text += f"    PART: tl.constexpr = (K + {whole} - 1) // {whole} * {_MOST_DEPTH}\n"
+        text += "    end = min(outer * PART + PART, K)\n"
+    text += _TILE + f"    for start in range({start}, {end}, BLOCK_K):\n" + _DEPTHS
+    text += _load(
+        "A",
+        f'({batch}"row", "a_depth")',
+        [*(["row < M"] if row else []), *([f"a_depth < {end}"] if depth else [])],
+    )
+    text += _load(
+        "B",
+        f'({batch}"b_depth", "column")',
+        [*([f"b_depth < {end}"] if depth else []), *(["column < N"] if column else [])],
+    )
+    option = f', input_precision="{precision}"' if precision else ""
+    text += f"        acc += tl.dot(a, b{option})\n" + _STORE.replace("OUTER", outer)
+    name = f"solkit_product_{len(TritonTemplate.all_templates)}"
+    return TritonTemplate(name=name, grid=_outer_grid if has_outer else _plain_grid, source=text)
+
+
+def _load(name: str, axes: str, terms: list[str]) -> str:
+    """Return the lines that load an operand, where all terms are true."""
+    lower = name.lower()
+    mask = " & ".join(f"({term})" for term in terms)
+    shape = ("BLOCK_M", "BLOCK_K") if name == "A" else ("BLOCK_K", "BLOCK_N")
+    given = f'"{lower}_mask"' if terms else "None"
+    call = f'load_input("{name}", "{lower}", {axes}, mask={given}, '
+    call += f"indent_width=8, index_shape={shape!r})"
+    return (f"        {lower}_mask = {mask}\n" if terms else "") + f"        {{{{{call}}}}}\n"
+
+
+@SymbolicGridFn
+def _plain_grid(rows: Any, columns: Any, meta: Any, *, cdiv: Any) -> Any:
+    return cdiv(rows, meta["BLOCK_M"]) * cdiv(columns, meta["BLOCK_N"]), 1, 1
+
+
+@SymbolicGridFn
+def _outer_grid(outer: Any, rows: Any, columns: Any, meta: Any, *, cdiv: Any) -> Any:
+    return cdiv(rows, meta["BLOCK_M"]) * cdiv(columns, meta["BLOCK_N"]), outer, 1
+
+
+_HEAD = """\
+{{def_kernel("A", "B")}}
+    M = {{size("A", -2)}}
+    N = {{size("B", -1)}}
+    K = {{size("A", -1)}}
+    pid = tl.program_id(0).to(INDEX_DTYPE)
+    blocks_m = tl.cdiv(M, BLOCK_M)
+    blocks_n = tl.cdiv(N, BLOCK_N)
+    group = pid // (GROUP_M * blocks_n)
+    group_size = min(blocks_m - group * GROUP_M, GROUP_M)
+    pid_m = group * GROUP_M + pid % (GROUP_M * blocks_n) % group_size
+    pid_n = pid % (GROUP_M * blocks_n) // group_size
+"""
+_OUTER = """\
+    outer = tl.program_id(1).to(INDEX_DTYPE)
+"""
+_TILE = """\
+    row = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    column = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+"""
+_DEPTHS = """\
+        a_depth = start + tl.arange(0, BLOCK_K)[None, :]
+        b_depth = start + tl.arange(0, BLOCK_K)[:, None]
+"""
+_STORE = """\
+    mask = (row < M) & (column < N)
+    {{store_output((OUTER"row", "column"), "acc", "mask", val_shape=("BLOCK_M", "BLOCK_N"))}}
+"""
