@@ -51,6 +51,10 @@ CASES = {  # a body of q, k, v and the shapes
         PLAIN,
     ),
     "bias": ("weigh(q @ k.mT * 0.3 + b, v)", f"{PLAIN}, (3, 1, 70)"),
+    "scaled before a bias": (
+        "weigh((q * 0.25) @ (k * 0.5).mT + b, v * 2.0)",
+        f"{PLAIN}, (3, 1, 70)",
+    ),
     "cap and slopes": (
         "weigh(9 * torch.tanh(q @ k.mT / 9) - b * (places(q)[:, None] - places(k)).abs(), v)",
         f"{PLAIN}, (3, 1, 1)",
@@ -91,32 +95,41 @@ def reference(body, shapes, dtype):
     )
 
 
+ROUNDED = "in 16 bits"
+
+
+def written(paths, setting):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        return jobs.call("inductor_programs:written", list(map(str, paths)), {setting: True})
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     """By name the files of a reference and its program; no program where there is none."""
-    folder, pairs = tmp_path_factory.mktemp("attention"), {}
+    folder, paths, pairs = tmp_path_factory.mktemp("attention"), {}, {}
     for name, (body, shapes) in {**CASES, **LEFT}.items():
-        path = folder / f"{name.replace(' ', '_')}.py"
-        path.write_text(reference(body, shapes, "half" if name in NARROW else "wide"))
-        pairs[name] = path
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parent))
-        settings = {"solkit.own_attention": True}
-        texts = jobs.call("inductor_programs:written", list(map(str, pairs.values())), settings)
-    for (name, path), (text, why) in zip(list(pairs.items()), texts, strict=True):
-        program = path.with_suffix(".program.py")
+        paths[name] = folder / f"{name.replace(' ', '_')}.py"
+        paths[name].write_text(reference(body, shapes, "half" if name in NARROW else "wide"))
+    texts = dict(zip(paths, written(paths.values(), "solkit.own_attention"), strict=True))
+    paths[ROUNDED] = paths["scaled before a bias"]
+    (texts[ROUNDED],) = written([paths[ROUNDED]], "solkit.narrow_attention")
+    for name, (text, why) in texts.items():
+        program = folder / f"{name.replace(' ', '_')}.program.py"
         program.write_text(text)
-        pairs[name] = str(path), str(program) if text else why
+        pairs[name] = str(paths[name]), str(program) if text else why
     return pairs
 
 
 @pytest.fixture(scope="module")
 def differences(programs, interpreted):
-    names = [*CASES]
-    outcomes = interpreted(
-        Path(__file__).parent, "inductor_programs:compared", [programs[n] for n in names], 1, 2e-3
-    )
-    return dict(zip(names, outcomes, strict=True))
+    def compare(names, points):
+        pairs = [programs[name] for name in names]
+        folder = Path(__file__).parent
+        outcomes = interpreted(folder, "inductor_programs:compared", pairs, points, 2e-3)
+        return dict(zip(names, outcomes, strict=True))
+
+    return compare([*CASES], 1) | compare([ROUNDED], 0)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -127,6 +140,13 @@ def test_a_kernel_of_its_own_computes_attention_with_any_parameters(name, progra
     assert differences[name] == ""
 
 
+def test_products_in_fp32_may_be_sums_of_products_in_16_bits(programs, differences):
+    text = Path(programs[ROUNDED][1]).read_text()
+    assert len(re.findall(r"= tl.dot\(q\w*, k", text)) == 3
+    assert "tf32" not in text
+    assert differences[ROUNDED] == ""
+
+
 def test_what_is_no_attention_is_left(programs):
     assert all("it has no attention" in programs[name][1] for name in LEFT)
 
@@ -134,7 +154,7 @@ def test_what_is_no_attention_is_left(programs):
 @pytest.mark.parametrize("name", ["causal", "window", "blocks", "lengths", "cap and slopes"])
 def test_masks_and_biases_are_computed_where_they_are_used(name, programs):
     text = Path(programs[name][1]).read_text()
-    assert "70, 70" not in text  # the shape of a mask or of scores
+    assert not re.search(r"empty\w*\(\([^)]*70, 70\)", text)  # a mask or scores
 
 
 def test_bands_of_keys_end_the_loop(programs):

@@ -75,7 +75,7 @@ CHOICES = (
     ),
     Choice(
         "attention in 16 bits",
-        "The same kernel of attention in fp32, with operands that are rounded to fp16.",
+        "The same kernel of attention in fp32, with products of numbers that are split in fp16.",
         {"solkit.narrow_attention": True},  # solkit.adapters.inductor_program
     ),
     Choice(

@@ -18,8 +18,20 @@ from solkit.adapters.inductor_program._score_text import (
     scaled_term,
 )
 
-__all__ = ["AttentionKernel", "AttentionText", "Band", "Reach", "Taken", "Written", "rows_packed"]
+__all__ = [
+    "LOW",
+    "AttentionKernel",
+    "AttentionText",
+    "Band",
+    "Reach",
+    "Split",
+    "Taken",
+    "Written",
+    "rows_packed",
+]
 
+LOW = 2048.0
+"""Rests of numbers in fp16 are at most as much smaller than these."""
 _LOG2_E = 1.4426950408889634
 _SHARED_BYTES = 227 << 10
 """A block's most on Hopper: CUDA C++ Programming Guide, compute capability 9.0."""
@@ -92,6 +104,19 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Split:
+    """Rest of an operand of fp32 that is rounded to fp16, in units of its rows.
+
+    Attributes:
+        low: the rest, `LOW` times as large.
+        unit: the number by which a row was divided; its axes as a batch and queries or keys.
+    """
+
+    low: Taken
+    unit: Taken
+
+
+@dataclass(frozen=True)
 class Reach:
     """The first and the last key that a mask keeps, which the program finds out.
 
@@ -121,6 +146,7 @@ class AttentionText:
         precisions: of both products in fp32.
         empty: the result of a query without keys.
         reaches: of masks.
+        splits: of queries and keys, if they are split.
     """
 
     query: Taken
@@ -137,13 +163,18 @@ class AttentionText:
     precisions: tuple[str, str]
     empty: float
     reaches: tuple[Reach, ...] = ()
+    splits: tuple[Split, ...] = ()
 
     @property
     def tensors(self) -> tuple[TensorText, ...]:
         """The tensors that it reads."""
-        operands = (taken.tensor for taken in (self.query, self.key, self.value))
         ends = (tensor for reach in self.reaches for tensor in (reach.first, reach.last))
-        return *operands, *self.scores.sides, *ends
+        return *(taken.tensor for taken in self.taken()), *self.scores.sides, *ends
+
+    def taken(self) -> tuple[Taken, ...]:
+        """Return the tensors of products, and those that they were split in."""
+        splits = (taken for split in self.splits for taken in (split.low, split.unit))
+        return self.query, self.key, self.value, *splits
 
     @property
     def packs(self) -> int:
@@ -175,7 +206,7 @@ class AttentionText:
             for side in self.scores.sides
         ]
         ends = [_axes_of(reach.dims) for reach in self.reaches for _ in range(2)]
-        return [*(_axes_of(t.dims) for t in (self.query, self.key, self.value)), *sides, *ends]
+        return [*(_axes_of(taken.dims) for taken in self.taken()), *sides, *ends]
 
 
 def rows_packed(queries: int, shared: int) -> int:
@@ -247,7 +278,8 @@ class AttentionKernel:
     def defaults(self) -> Mapping[str, int]:
         """Configuration to begin with."""
         rows, keys = self.text.rows, self.text.sizes[2]
-        wide = self.text.dtype.itemsize > 2 or sum(self.text.depths) > 256
+        is_fp32 = self.text.dtype.itemsize > 2 or bool(self.text.splits)
+        wide = is_fp32 or sum(self.text.depths) > 256
         block_m = max(_LEAST, min(64 if wide else 128, _power(rows)))
         block_n = max(_LEAST, min(32 if wide else 64, _power(keys)))
         splits = {"SPLITS": self._first_splits(block_m)} if self.text.is_split else {}
@@ -283,6 +315,7 @@ class AttentionKernel:
         )
         wide, deep = (sum(width for _, width in _parts(depth)) for depth in self.text.depths)
         size = self.text.dtype.itemsize
+        wide *= 2 if self.text.splits else 1
         values = f"{m} * ({n} + {deep}) <= 6144 * {warps} and {m} * {n} >= 64 * {warps}"
         shared = f"{size} * ({m} * {wide} + {n} * {wide + deep} * {stages}) <= {_SHARED_BYTES}"
         return f"{values} and {shared}"
@@ -384,10 +417,17 @@ class AttentionKernel:
         yield from self._bases()
         for place, (start, width) in enumerate(_parts(text.depths[0])):
             yield f"d{place} = {_counted(start, width)}"
-            offset = self._tile_offset(text.query, ("m", f"d{place}[None, :]"))
+            names = "m", f"d{place}[None, :]"
+            offset = self._tile_offset(text.query, names)
             mask = _both("inside_m", _within(f"d{place}[None, :]", start, width, text.depths[0]))
             load = f"tl.load(query_at + {offset}, mask={mask}, other=0.0)"
             yield f"q{place} = {self._operand(load, text.query)}"
+            if text.splits:
+                offset = offset_text(text.splits[0].low.tensor, text.query.dims[1:], names)
+                yield f"q_low{place} = tl.load(query_low_at + {offset}, mask={mask}, other=0.0)"
+        if text.splits:
+            offset = self._tile_offset(text.splits[0].unit, ("m",))
+            yield f"q_unit = tl.load(query_unit_at + {offset}, mask=inside_m, other=0.0)"
         for place, (start, width) in enumerate(_parts(text.depths[1])):
             yield f"e{place} = {_counted(start, width)}"
             yield f"sum{place} = tl.zeros([BLOCK_M, {width}], tl.float32)"
@@ -396,13 +436,13 @@ class AttentionKernel:
         yield from text.scores.before
 
     def _bases(self) -> Iterator[str]:
-        names = {"query": "batch", "key": "first", "value": "first"}
-        for taken in (self.text.query, self.text.key, self.text.value):
-            offset = offset_text(taken.tensor, taken.dims[:1], (names[taken.tensor.name],))
+        for taken in self.text.taken():
+            batch = "batch" if taken.tensor.name.startswith("query") else "first"
+            offset = offset_text(taken.tensor, taken.dims[:1], (batch,))
             yield f"{taken.tensor.name}_at = {taken.tensor.name}{f' + {offset}' if offset else ''}"
 
     @staticmethod
-    def _tile_offset(taken: Taken, names: tuple[str, str]) -> str:
+    def _tile_offset(taken: Taken, names: Sequence[str]) -> str:
         return offset_text(taken.tensor, taken.dims[1:], names) or "0"
 
     def _operand(self, load: str, taken: Taken) -> str:
@@ -471,12 +511,24 @@ class AttentionKernel:
         text = self.text
         yield "n = start + tl.arange(0, BLOCK_N)[None, :]"
         yield "inside_n = n < keys"
-        key_names = ("n", "d{}[:, None]")
         for place, (start, width) in enumerate(_parts(text.depths[0])):
-            offset = self._tile_offset(text.key, (key_names[0], key_names[1].format(place)))
-            within = _within(f"d{place}[:, None]", start, width, text.depths[0])
+            names = "n", f"d{place}[:, None]"
+            within = _within(names[1], start, width, text.depths[0])
+            offset = self._tile_offset(text.key, names)
             yield from self._guarded_load(f"k{place}", text.key, offset, "inside_n", within)
-        yield from _dots("s", "q", "k", len(_parts(text.depths[0])), self._precision(0))
+            for split in text.splits[1:]:
+                offset = self._tile_offset(split.low, names)
+                yield from self._guarded_load(
+                    f"k_low{place}", split.low, offset, "inside_n", within
+                )
+        count = len(_parts(text.depths[0]))
+        yield from _dots("s", [("q", "k")], count, self._precision(0))
+        if text.splits:
+            yield from _dots("low", [("q", "k_low"), ("q_low", "k")], count, "")
+            yield f"s += low * {1 / LOW!r}"
+            unit = text.splits[1].unit
+            offset = self._tile_offset(unit, ("n",))
+            yield f"s *= q_unit * tl.load(key_unit_at + {offset}, mask=inside_n, other=0.0)"
         yield from text.scores.lines
         if text.end.text != "s":
             yield f"s = {text.end.text}"
@@ -590,9 +642,12 @@ class AttentionKernel:
 _STAGES = {"num_stages": 2}
 
 
-def _dots(result: str, first: str, second: str, count: int, precision: str) -> Iterator[str]:
-    for place in range(count):
-        added = f", {result}" if place else ""
+def _dots(
+    result: str, pairs: Sequence[tuple[str, str]], count: int, precision: str
+) -> Iterator[str]:
+    for number in range(len(pairs) * count):
+        (first, second), place = pairs[number // count], number % count
+        added = f", {result}" if number else ""
         yield f"{result} = tl.dot({first}{place}, {second}{place}{added}{precision})"
 
 

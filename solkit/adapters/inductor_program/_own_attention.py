@@ -18,9 +18,11 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters.inductor_program._attention_text import (
+    LOW,
     AttentionText,
     Band,
     Reach,
+    Split,
     Taken,
     Written,
     rows_packed,
@@ -77,6 +79,9 @@ OWN_OPERATOR = "solkit_inductor.own_attention"
 aten = torch.ops.aten
 _FLOATS = (*NARROW, torch.float32)
 _MOST_OFFSET = 2**31
+_LEAST_UNIT = 1e-30
+_KEPT_BITS = -(1 << 13)
+"""Of a number in fp32: those that fp16 has, too."""
 _SMALL = 1 << 18
 """Elements of a tensor that costs next to nothing to read."""
 Emit = Callable[..., Node]
@@ -104,10 +109,11 @@ def own_attention(module: GraphModule, is_narrow: bool = False) -> bool:
                 text = read.text()
             except UnreadableError:
                 continue
-            if is_narrow and text.dtype is torch.float32:
-                text, is_narrowed = _narrowed(module.graph, text), True
             with module.graph.inserting_before(read.result.node):
-                text = replace(text, reaches=tuple(_reaches(emitter(module.graph), text)))
+                emit = emitter(module.graph)
+                if is_narrow and text.dtype is torch.float32:
+                    text, is_narrowed = _narrowed(emit, text), True
+                text = replace(text, reaches=tuple(_reaches(emit, text)))
             _replace(module.graph, read.result.node, text, len(texts))
             texts.append(text)
             break
@@ -116,20 +122,44 @@ def own_attention(module: GraphModule, is_narrow: bool = False) -> bool:
     return is_narrowed if is_narrow else bool(texts)
 
 
-def _narrowed(graph: Graph, text: AttentionText) -> AttentionText:
-    """Return attention of operands that are rounded to fp16 where they are made."""
-    rounded: dict[Node, Node] = {}
+def _narrowed(emit: Emit, text: AttentionText) -> AttentionText:
+    """Return attention of operands that are rounded to fp16, queries and keys in two parts.
 
-    def round_operand(taken: Taken) -> Taken:
-        source = taken.tensor.node
-        if source not in rounded:
-            with graph.inserting_after(source):
-                rounded[source] = emitter(graph)(CONVERT, source, torch.float16)
-        return replace(taken, tensor=replace(taken.tensor, node=rounded[source]))
-
-    operands = (round_operand(taken) for taken in (text.query, text.key, text.value))
-    query, key, value = operands
-    return replace(text, query=query, key=key, value=value, dtype=torch.float16)
+    Errors of scores grow in exponentials, so their rows are divided by their largest number, and
+    the rest of what is rounded is multiplied as well. Three of the four products are enough.
+    """
+    splits, operands = [], []
+    for taken in (text.query, text.key):
+        source, name = taken.tensor.node, taken.tensor.name
+        axes = sorted({atom.axis for atom in taken.dims[2] if atom.axis is not None})
+        largest = emit(aten.amax.default, emit(aten.abs.default, source), axes, True)
+        unit = emit(aten.clamp_min.default, largest, _LEAST_UNIT)
+        scaled = emit(aten.div.Tensor, source, unit)
+        bits = emit(aten.view.dtype, scaled, torch.int32)
+        kept = emit(aten.bitwise_and.Scalar, bits, _KEPT_BITS)
+        high = emit(aten.view.dtype, kept, torch.float32)
+        low = emit(aten.mul.Tensor, emit(aten.sub.Tensor, scaled, high), LOW)
+        high, low = (emit(CONVERT, part, torch.float16) for part in (high, low))
+        dims = tuple(
+            tuple(Atom(None, a.size) if a.axis in axes else a for a in group)
+            for group in taken.dims[:2]
+        )
+        operands.append(Taken(TensorText(name, high), taken.dims))
+        splits.append(
+            Split(
+                Taken(TensorText(f"{name}_low", low), taken.dims),
+                Taken(TensorText(f"{name}_unit", unit), dims),
+            )
+        )
+    value = emit(CONVERT, text.value.tensor.node, torch.float16)
+    return replace(
+        text,
+        query=operands[0],
+        key=operands[1],
+        value=replace(text.value, tensor=TensorText("value", value)),
+        dtype=torch.float16,
+        splits=tuple(splits),
+    )
 
 
 def _reaches(emit: Emit, text: AttentionText) -> Iterator[Reach]:
@@ -148,10 +178,7 @@ def _reaches(emit: Emit, text: AttentionText) -> Iterator[Reach]:
         kept = arrange_axes(emit, mask.node, [*((atom,) for atom in atoms), keys])
         kept = kept if mask.keeps else emit(aten.logical_not.default, kept)
         size = text.sizes[2]
-        options = {"dtype": torch.int32, "device": kept.meta["val"].device}
-        at = emit(
-            torch.ops.prims.iota.default, size, start=0, step=1, requires_grad=False, **options
-        )
+        at = _counted(emit, size, kept.meta["val"].device)
         first = emit(aten.amin.default, emit(aten.where.ScalarOther, kept, at, size), [-1])
         last = emit(aten.amax.default, emit(aten.where.ScalarOther, kept, at, -1), [-1])
         if mask.is_finite:  # a query without keys has the mean of all
@@ -309,7 +336,7 @@ class _Reading:
             raise UnreadableError
         masks = _Masks(sizes[1:])
         scores, end = self._scores(masks, rows_packed(queries, shared) > 1)
-        scale = self.query.factor * self.key.factor * end.factor
+        scale = end.factor
         if not 0 < scale < math.inf:
             raise UnreadableError
         query, key, value = (
@@ -338,7 +365,8 @@ class _Reading:
         """Write scores: with the masks that are bands dropped, if that changes nothing."""
         for drops in (masks.drop, masks.drop_infinite):
             masks.clear()
-            scores = ScoreText(self.product, self.dims, drops, is_packed)
+            factor = self.query.factor * self.key.factor
+            scores = ScoreText(self.product, self.dims, factor, drops, is_packed)
             end = self.write(scores)
             end = end if end.factor > 0 else replace(scores.plain(end), factor=1.0)
             if self._is_used_elsewhere(scores):
@@ -566,7 +594,7 @@ def _read_call(node: Node) -> _Reading | None:
         return sum(whole[:-2], ()), *whole[-2:]
 
     def write(text: ScoreText) -> Value:
-        scores = Value("s", True, scale)
+        scores = Value("s", True, scale * text.factor)
         if not isinstance(mask, Node):
             return scores
         is_bool = mask.meta["val"].dtype is torch.bool

@@ -174,6 +174,7 @@ class ScoreText:
     Attributes:
         product: of queries and keys.
         dims: axes of the product that are the batch, queries and keys.
+        factor: number by which the product is multiplied.
         drops: whether a mask need not be written; asked once for each.
         is_packed: whether rows of a block are of several sequences in the batch.
         names: of the indices.
@@ -186,6 +187,7 @@ class ScoreText:
 
     product: Node | None
     dims: Dims
+    factor: float
     drops: Callable[[Mask], bool]
     is_packed: bool = False
     names: tuple[str, str, str] = ("batch", "m", "n")
@@ -240,11 +242,13 @@ class ScoreText:
     def _product(self, node: Node, forward: Forward, dims: Dims) -> Value:
         if dims != self.dims:
             raise UnreadableError
+        scores = Value("s", True, self.factor)
         if not PRODUCTS[node.target]:
-            return Value("s", True)
+            return scores
         alpha, beta = node.kwargs.get("alpha", 1), node.kwargs.get("beta", 1)
         addend = self.plain(self.write(node.args[0], broadcast(node, node.args[0], forward)))
-        return self._line(f"s * {alpha!r} + {addend.text} * {beta!r}", True)
+        scaled = replace(scores, factor=scores.factor * float(alpha))  # type: ignore[arg-type]
+        return self.added(scaled, replace(addend, factor=float(beta)))  # type: ignore[arg-type]
 
     def masked(self, value: Value, kept: Value) -> Value:
         """Return scores that are minus infinity where they are not kept."""
