@@ -44,8 +44,13 @@ __all__ = ["Analysed", "Analyser"]
 _LIMIT_S = 180.0
 _TIMED_OUT = Verdict.TIMED_OUT.value  # depends on the machine and the limit, so is not kept
 _METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}
-_TOGETHER = {"capture": 64, "lower": 8, "analyse": 8}
-_FIRST = ("problem", "analyse")  # a measurement may wait for them; others say what comes later
+_TOGETHER = {"capture": 64, "lower": 8, "analyse": 8, "compile": 8}
+_COMPILING = ("lower", "analyse", "compile")
+_UNKEPT = ("capture", "compile")
+"""Methods whose answers are not on disk: a group's are kept as one; Triton's cache has the kernels,
+and may be emptied."""
+_FIRST = ("problem", "analyse", "compile")
+"""Methods for which a measurement may wait; others say what comes later."""
 _AHEAD = 2 * max(_TOGETHER.values())  # requests per worker in the queue, so that none runs dry
 T = TypeVar("T")
 
@@ -256,6 +261,18 @@ class Analyser:
             self._keep(key, answers, functools.reduce(Stamps.and_, read.values()), stamps)
         return results
 
+    def compile(self, configuration: Configuration) -> Future[None]:
+        """Compile what a configuration launches into Triton's cache, for a measurement.
+
+        That takes about half of what analysing it takes. Triton kernels that do not compile are no
+        error: launching them says why.
+
+        Returns:
+            When that is done; or an error, as for `problem`.
+        """
+        args = dict(configuration.shape), dict(configuration.params)
+        return self._ask(configuration.path, configuration.reference, "compile", args, _value)
+
     # ------------------------------------------------------------------------------- files
 
     def describe(self, path: str, reference: str | None = None) -> Future[KernelFile]:
@@ -372,13 +389,12 @@ class Analyser:
     ) -> Future[T]:
         """Return the answer to a request, from disk or a worker, as `convert` converts it."""
         future: PendingAnswer[T] = PendingAnswer()
-        compiles = method in ("lower", "analyse")
-        how = _TOGETHER.get(method, 1), compiles, self.run_limit_s, goes_first
+        how = _TOGETHER.get(method, 1), method in _COMPILING, self.run_limit_s, goes_first
         limit_s = self.limit_s
         if method == "describe" and self.run_limit_s is not None:  # it runs the candidate's file
             limit_s = min(limit_s, 2 * self.run_limit_s)
         request = Request(method, args, limit_s, *how)
-        if method == "capture":
+        if method in _UNKEPT:
             self._pool.submit(source, request, future, convert)
             return future
         key, stamps = self._entry(source, method, args)

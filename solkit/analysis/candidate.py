@@ -35,8 +35,9 @@ from solkit.kernelfiles import Workload
 from solkit.roofline.kernel.evaluate import described
 from solkit.roofline.kernel.machines import unvalidated
 
-__all__ = ["analyse", "analyse_all", "captured_only"]
+__all__ = ["analyse", "analyse_all", "captured_only", "compile_only"]
 
+Candidates = Iterable[tuple[Callable[[], Workload], Mapping[str, Value]]]
 _NOTHING = "The candidate launches nothing on the GPU."
 
 
@@ -80,7 +81,7 @@ def analyse(
 
 
 def analyse_all(
-    candidates: Iterable[tuple[Callable[[], Workload], Mapping[str, Value]]],
+    candidates: Candidates,
     device: Device,
     jobs: int = 1,
     isolated: bool = False,
@@ -109,17 +110,7 @@ def analyse_all(
         For each an analysis, whose status says how far it got and whose notes say why; or an error,
         such as `ParamsError` if no configuration of an autotuned kernel matches.
     """
-    listed = [_Attempt(make, params) for make, params in candidates]
-    kernels = _Kernels(device, jobs, isolated, progress)
-    waiting = listed
-    while waiting:
-        for attempt in waiting:
-            attempt.run = _attempted(attempt, device, limit_s)
-            progress()
-        kernels.compile(
-            [attempt.run for attempt in waiting if isinstance(attempt.run, _Run)], depth
-        )
-        waiting = [attempt for attempt in waiting if attempt.passes_over(kernels, depth)]
+    listed, kernels = _compiled(candidates, device, jobs, isolated, progress, depth, limit_s)
     results: list[Analysis | SolkitError] = []
     for attempt in listed:
         run = attempt.run
@@ -132,6 +123,47 @@ def analyse_all(
             results.append(run)
         progress()
     return results
+
+
+def compile_only(
+    candidates: Candidates,
+    device: Device,
+    jobs: int = 1,
+    isolated: bool = False,
+    progress: Callable[[], None] = lambda: None,
+    limit_s: float | None = None,
+) -> None:
+    """Compile what candidates launch in Triton into its cache: what else `analyse_all` does is not.
+
+    Reading the machine code and following a launch take longer than most compiles. What does not
+    compile says so where it is launched. Arguments are as for `analyse_all`.
+    """
+    _compiled(candidates, device, jobs, isolated, progress, Depth.COMPILED, limit_s, is_read=False)
+
+
+def _compiled(
+    candidates: Candidates,
+    device: Device,
+    jobs: int,
+    isolated: bool,
+    progress: Callable[[], None],
+    depth: Depth,
+    limit_s: float | None,
+    is_read: bool = True,
+) -> tuple[list[_Attempt], _Kernels]:
+    """Run candidates and compile what they launch, until autotuned kernels pass over no more."""
+    listed = [_Attempt(make, params) for make, params in candidates]
+    kernels = _Kernels(device, jobs, isolated, progress, is_read)
+    waiting = listed
+    while waiting:
+        for attempt in waiting:
+            attempt.run = _attempted(attempt, device, limit_s)
+            progress()
+        kernels.compile(
+            [attempt.run for attempt in waiting if isinstance(attempt.run, _Run)], depth
+        )
+        waiting = [attempt for attempt in waiting if attempt.passes_over(kernels, depth)]
+    return listed, kernels
 
 
 def _with_failed_builds(
@@ -206,6 +238,7 @@ class _Kernels:
     jobs: int
     isolated: bool
     progress: Callable[[], None]
+    is_read: bool = True  # whether their machine code is
     compiled: dict[Depth, dict[int, Compiled]] = field(default_factory=dict)
     _alive: list[Specialisation] = field(default_factory=list)  # so that identities stay
 
@@ -226,6 +259,7 @@ class _Kernels:
                 self.isolated,
                 progress=self.progress,
                 depth=deep,
+                is_read=self.is_read,
             )
             self.compiled.setdefault(deep, {}).update(zip(kernels, results, strict=True))
 

@@ -33,12 +33,16 @@ from solkit.kernelfiles._kernelbench import KernelBenchKernel
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.processes.priority import lower_priority
 
-__all__ = ["write_program", "write_reference"]
+__all__ = ["warm_up", "write_program", "write_reference"]
 
 
 _FRAMES = 3000
 
 Choices = tuple[tuple[Mapping[str, int], ...], ...]
+
+
+def warm_up() -> None:
+    """Load what these functions need: importing this module does, which takes seconds."""
 
 
 def write_reference(

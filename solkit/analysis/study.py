@@ -122,7 +122,7 @@ def _ask_for_shape(
     """Return the problem's side of a shape, and the candidate's if wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
-    path, reference = _problem_of(plan, kernel)
+    path, reference = _problem_of(analyser, plan, kernel)
     problem = _pending_future(analyser.problem(path, reference, shape, params, plan.groups), begun)
     if not plan.analysing:
         return problem, None
@@ -131,13 +131,31 @@ def _ask_for_shape(
     return problem, _pending_future(analyser.submit(configuration), begun)
 
 
-def _problem_of(plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
+def _problem_of(analyser: Analyser, plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
     """Return the files to trace: not the candidate's where the problem's can stand alone.
 
-    So nothing that the candidate does when it is imported changes its problem's bound.
+    So nothing that the candidate does when it is imported changes its problem's bound, and all
+    candidates of a file share what is traced. Parameters that are to be checked, and what only the
+    candidate's file says of its launches, need that file.
     """
-    stands_alone = kernel.problem.format == "kernelbench" and not plan.params
-    return (kernel.problem.path, None) if stands_alone else (plan.path, plan.reference)
+    if plan.params and not plan.analysing:
+        return plan.path, plan.reference
+    if kernel.problem.format == "kernelbench" and not plan.params:
+        return kernel.problem.path, None
+    if plan.reference is not None and _stands_alone(analyser, plan.reference, kernel):
+        return plan.reference, None
+    return plan.path, plan.reference
+
+
+def _stands_alone(analyser: Analyser, path: str, kernel: KernelFile) -> bool:
+    """Tell whether a file gives a kernel's problem by itself, and the same of it."""
+    try:
+        alone = describe(analyser, path)
+    except InputError:
+        return False
+    files = (alone.candidate, kernel.candidate)
+    is_deployed = any(candidate is not None and candidate.is_deployed for candidate in files)
+    return alone.problem == kernel.problem and not is_deployed
 
 
 def _result_of_reading(future: Future[T], path: str) -> T:

@@ -21,14 +21,14 @@ import torch
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.analysis.autotuned_configs import find_launched_space, left_by_pruning
-from solkit.analysis.candidate import analyse_all, captured_only
+from solkit.analysis.candidate import analyse_all, captured_only, compile_only
 from solkit.analysis.dependencies import Reads
 from solkit.analysis.launch_identity import launch_identity
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
 from solkit.errors import KernelFileError, SolkitError, WorkerError
-from solkit.kernelfiles import LoadedKernel
+from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything, seeded_workload
 from solkit.processes.channel import Channel, ClosedError
@@ -190,12 +190,28 @@ class _File:
         depth: Depth = Depth.COMPILED,
     ) -> list[Analysis | SolkitError]:
         """Analyse shapes and parameters: see `analyse_all`; kernels write, so inputs are fresh."""
+        candidates, progress = self._candidates(requests), self.progress
+        return analyse_all(candidates, self.device, jobs, isolated, progress, depth, limit_s)
+
+    def compile(
+        self,
+        requests: Sequence[tuple[Shape, Shape]],
+        jobs: int,
+        isolated: bool,
+        limit_s: float | None,
+    ) -> list[None]:
+        """Compile shapes and parameters into Triton's cache: see `compile_only`."""
+        candidates = self._candidates(requests)
+        compile_only(candidates, self.device, jobs, isolated, self.progress, limit_s)
+        return [None for _ in requests]
+
+    def _candidates(
+        self, requests: Sequence[tuple[Shape, Shape]]
+    ) -> list[tuple[partial[Workload], Shape]]:
         loaded = self._loaded
-        candidates = [
+        return [
             (partial(seeded_workload, loaded, shape, params), params) for shape, params in requests
         ]
-        progress = self.progress
-        return analyse_all(candidates, self.device, jobs, isolated, progress, depth, limit_s)
 
     def capture(self, requests: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
         """Capture shapes and parameters: see `captured_only`."""

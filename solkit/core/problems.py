@@ -98,12 +98,14 @@ class Candidate:
         path: the file that holds it.
         params: its tuning parameters with the chosen values.
         space: what may be tuned, without a shape's constraints: `LoadedKernel.space` has those.
+        is_deployed: whether its file says how a program launches it: `LoadedKernel.deployment`.
     """
 
     name: str
     path: str
     params: Mapping[str, Value]
     space: Space = field(default_factory=Space)
+    is_deployed: bool = False
 
 
 @dataclass(frozen=True)

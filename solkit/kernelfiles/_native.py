@@ -92,21 +92,20 @@ class NativeKernel(LoadedKernel):
         if self._kernel is None:
             return None
         space = space_of_file(self._module)
-        own = keyword_defaults(self._kernel)
+        own, path = keyword_defaults(self._kernel), file_of_module(self._module)
+        is_deployed = hasattr(self._module, "deployed")
         if not space.values:
-            return Candidate(
-                "kernel", file_of_module(self._module), own, autotuned_space(self._module)
-            )
+            return Candidate("kernel", path, own, autotuned_space(self._module), is_deployed)
         unknown = set(space.values) - _accepted_keywords(self._kernel, space.values)
         if unknown:
             raise KernelFileError(
                 f"SPACE names {', '.join(sorted(unknown))}, which kernel"
                 f"{inspect.signature(self._kernel)} does not take",
-                file_of_module(self._module),
+                path,
                 definition_line(self._kernel),
             )
         params = {**{name: listed[0] for name, listed in space.values.items()}, **own}
-        return Candidate("kernel", file_of_module(self._module), params, space)
+        return Candidate("kernel", path, params, space, is_deployed)
 
     def space(self, shape: Mapping[str, Value]) -> Space:
         """See `LoadedKernel.space`."""

@@ -29,7 +29,7 @@ from solkit.pipeline.bounding import bound
 from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.processes import jobs
-from solkit.processes.jobs import Jobs
+from solkit.processes.jobs import DerivedJobs, Jobs, shared_jobs
 from solkit.spans import span
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ INDUCTORS_IMPORTS = ("torch._inductor.runtime.triton_helpers",)
 """Modules that its programs import besides torch and Triton: 800 of PyTorch's."""
 _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
+_WARM_UP = "solkit.analysis.compiled_reference:warm_up"
+"""What the processes share that compile: Inductor, whose import takes as long as most compiles."""
 _LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300
 
 Written = Future[tuple[str, Proposal] | None]
@@ -71,7 +73,7 @@ class CompiledParents:
     how: EvolveSettings
     notes: list[str] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
-    _jobs: Jobs = field(default_factory=Jobs)  # of its own, to be ended
+    _jobs: Jobs = field(default_factory=lambda: DerivedJobs(shared_jobs(), _WARM_UP))
 
     def begin(self) -> list[Written]:
         """Begin to compile programs, the reference's own first.

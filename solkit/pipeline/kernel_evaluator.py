@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from solkit.analysis.analyser import Analysed
 from solkit.analysis.pool import usable_cores
 from solkit.core import (
     AnalysisStatus,
@@ -65,6 +65,9 @@ Check = Callable[[str, Brief], tuple[Checked, str]]
 
 _MOST_CHECKERS = 8
 """Variants that are checked at a time, on as many cores."""
+_CHECK_S, _SETTLING_S = 6.0, 8.0
+"""Seconds for which a candidate waits for its variant's check, some of which take a minute: the
+bench refuses what is wrong. And seconds for which the practice waits for those of the finalists."""
 _MOST_POINTS = 64
 """Parameters of one variant that are ranked: a sample of its space."""
 _HELD = 24
@@ -79,6 +82,10 @@ own shape took, where cores are busy: what takes longer would, on the GPU."""
 _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
+_TOO_LONG_ELSEWHERE = "Compiling it for a held-out shape takes too long."
+_NEXT = 4
+"""Studied candidates that are compiled for held-out shapes, the most promising ones: a second has
+about one measurement, and most candidates get none."""
 _PLANNED = 3  # at a time: proposals are written, others ranked, and the original's parameters
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
@@ -125,20 +132,26 @@ class KernelEvaluator:
     _ended_s: float = field(default_factory=time.monotonic)  # when the last measurement did
     _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
     _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
+    _begun_checks_s: dict[str, float] = field(default_factory=dict)
+    _late: dict[str, Variant] = field(default_factory=dict)  # whose checks are not awaited
     _checkers: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
     )
 
-    _compiling: dict[tuple[str, str], list[Future[Analysed]]] = field(default_factory=dict)
+    _compiling: dict[str, list[Future[None]]] = field(default_factory=dict)  # for held-out shapes
+    _compiled: set[str] = field(default_factory=set)
+    _studied_s: dict[str, float] = field(default_factory=dict)
     _one_shape: set[str] = field(default_factory=set)
     _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PLANNED))
     _ahead: StudiesAhead[Studied] = field(init=False)
+    _compiled_ahead: StudiesAhead[None] = field(init=False)
 
     def __post_init__(self) -> None:
         self._ahead = StudiesAhead(self._study_new)
+        self._compiled_ahead = StudiesAhead(self._compile_new, _NEXT)
 
     @property
     def overlaps(self) -> bool:
@@ -154,17 +167,29 @@ class KernelEvaluator:
         return done
 
     def foresee(self, points: Sequence[Point]) -> None:
-        """Study and compile candidates that may be measured next, while another one is."""
+        """Study candidates that may be measured next, while another one is.
+
+        Those that promise most once they are studied are compiled for held-out shapes.
+        """
         if self.overlaps:
             self._ahead.foresee(points)
+            studied = (point for point in points if self._ahead.has_result(point.configuration))
+            self._compiled_ahead.foresee(list(islice(studied, _NEXT)))
 
     def clear_ahead(self) -> None:
         """Give up what was foreseen and is not studied yet: something else comes now."""
         self._ahead.clear()
+        self._compiled_ahead.clear()
 
     def studied(self) -> Sequence[Study]:
         """Return what was found out of foreseen candidates since the last call."""
-        return [self._read_study(point, study) for point, study in self._ahead.ended()]
+        from solkit.tuner.evolution.evolution_search import Study
+
+        studies = [self._read_study(point, study) for point, study in self._ahead.ended()]
+        for point, compiled in self._compiled_ahead.ended():
+            if compiled is None or compiled.exception() is not None:
+                studies.append(Study(point, refused=_TOO_LONG_ELSEWHERE))
+        return studies
 
     def _read_study(self, point: Point, study: Future[Studied] | None) -> Study:
         """Return what a study says; a ranking before compiling knows of no spills."""
@@ -190,17 +215,24 @@ class KernelEvaluator:
 
     def is_late(self, point: Point) -> bool:
         """Tell whether a candidate is studied for longer than the GPU should wait."""
-        return self._ahead.is_late(point.configuration)
+        both = self._ahead, self._compiled_ahead
+        return any(ahead.is_late(point.configuration) for ahead in both)
 
     def is_ready(self, point: Point) -> bool:
         """Tell whether measuring a candidate can begin at once."""
         check = self._begun.get(point.variant)
-        return (check is None or check.done()) and self._ahead.is_done(point.configuration)
+        may_go = check is None or check.done() or self._patience_s(point.variant) <= 0
+        return may_go and self._compiled_ahead.has_result(point.configuration)
+
+    def _patience_s(self, variant: str) -> float:
+        """Return the seconds for which a variant's check is awaited from now on."""
+        return self._begun_checks_s[variant] + _CHECK_S - time.monotonic()
 
     def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
         """Wait until a study, a check or one of `others` ends; false if there is none."""
         checks = [check for check in self._begun.values() if not check.done()]
         futures: list[Future[Any]] = [*self._ahead.running(), *checks, *others]
+        futures += self._compiled_ahead.running()
         if not futures:
             return False
         wait(futures, timeout_s, return_when=FIRST_COMPLETED)
@@ -216,7 +248,7 @@ class KernelEvaluator:
         """
         if self.overlaps and (key := self._launched(configuration)) in self._timed and key:
             raise InputError(f"At this shape it launches what {self._timed[key]} does.")
-        return self._study(configuration, begun, is_new=True)
+        return self._study(configuration, begun)
 
     def _launched(self, configuration: Configuration) -> str:
         """Return a key of a candidate's launches, with their code; empty if that is unknown."""
@@ -247,20 +279,14 @@ class KernelEvaluator:
 
         Its own shape is analysed meanwhile.
         """
-        own = self.original.configuration
         if self.overlaps:
-            self._compiling[own.path, canonical(own.params)] = self._begin_held_out(own)
+            own = self.original.configuration
+            self._compiling[_file_and_params(own)] = self._begin_held_out(own)
 
     def _study(
-        self,
-        configuration: Configuration,
-        begun: set[Future[Any]] | None = None,
-        is_new: bool = False,
+        self, configuration: Configuration, begun: set[Future[Any]] | None = None
     ) -> Studied:
         """Return what is known of a candidate; its kernels are then in Triton's cache.
-
-        The bench checks it at the shapes that the file holds out, so these are compiled, too. What
-        is new is refused if that takes too long: it would, on the GPU.
 
         Raises:
             InputError: it cannot be used.
@@ -268,36 +294,51 @@ class KernelEvaluator:
         with span("studying"):
             begun_s = time.monotonic()
             pair = self.prepared.analysed(configuration, None, None, None, begun)
-            if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
-                own_s = time.monotonic() - begun_s
-                limit_s = max(_STUDY_S, _STUDY_SHARE * own_s)
-                is_compiled = self._compile_held_out(configuration, limit_s, begun)
-                if is_new and not is_compiled:
-                    raise InputError("Compiling it for a held-out shape takes too long.")
+            self._studied_s[_file_and_params(configuration)] = time.monotonic() - begun_s
         return pair
 
-    def _compile_held_out(
-        self, configuration: Configuration, limit_s: float, begun: set[Future[Any]] | None
-    ) -> bool:
-        """Compile a candidate at held-out shapes, and tell whether that was done in time.
+    def _compile_new(self, configuration: Configuration, begun: set[Future[Any]]) -> None:
+        """Compile a studied candidate for held-out shapes: the bench checks it there.
 
-        After the search's own shape: tasks of one file that run out of time together are all done
-        again, one by one. `begun` gets what is under way, so that giving up the study ends it.
+        What is new is refused if that takes too long: it would, on the GPU.
+
+        Raises:
+            InputError: it does.
         """
-        ahead = self._compiling.pop((configuration.path, canonical(configuration.params)), None)
+        if not self._compile_held_out(configuration, begun):
+            raise InputError(_TOO_LONG_ELSEWHERE)
+
+    def _compile_held_out(
+        self, configuration: Configuration, begun: set[Future[Any]] | None = None
+    ) -> bool:
+        """Compile a candidate at held-out shapes once, and tell whether that was done in time.
+
+        After the search's own shape, and only if that worked: tasks of one file that run out of
+        time together are all done again, one by one. `begun` gets what is under way, so that giving
+        up ends it.
+        """
+        name = _file_and_params(configuration)
+        if name in self._compiled:
+            return True
+        ahead = self._compiling.pop(name, None)
         futures = self._begin_held_out(configuration) if ahead is None else ahead
         if begun is not None:
             for future in futures:
                 begun.add(future)
-        late = wait(list(map(_completion_of, futures)), limit_s).not_done
+        limit_s = max(_STUDY_S, _STUDY_SHARE * self._studied_s.get(name, 0.0))
+        with span("compiling for held-out shapes"):
+            late = wait(list(map(_completion_of, futures)), limit_s).not_done
         for future in futures:
             future.cancel()
-        return not late and not any(future.cancelled() for future in futures)
+        if late or any(future.cancelled() for future in futures):
+            return False
+        self._compiled.add(name)
+        return True
 
-    def _begin_held_out(self, configuration: Configuration) -> list[Future[Analysed]]:
+    def _begin_held_out(self, configuration: Configuration) -> list[Future[None]]:
         held_out = self.original.file.problem.held_out_shapes
         at = [replace(configuration, shape=shape) for shape in held_out]
-        return [self.prepared.analyser.submit(one) for one in at]
+        return [self.prepared.analyser.compile(one) for one in at]
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""
@@ -503,10 +544,22 @@ class KernelEvaluator:
             InputError: it cannot be used.
         """
         if (begun := self._ahead.get(configuration)) is not None:
-            return begun.result()
-        if configuration.hopeless_ms is None:  # practice: it may launch what was measured
-            return self._study(configuration)
-        return self._study_new(configuration, set())
+            pair = begun.result()
+        elif configuration.hopeless_ms is None:  # practice: it may launch what was measured
+            pair = self._study(configuration)
+        else:
+            pair = self._study_new(configuration, set())
+        if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
+            self._compile_or_earlier(configuration)
+        return pair
+
+    def _compile_or_earlier(self, configuration: Configuration) -> None:
+        """Compile a candidate for held-out shapes, or wait until that is done."""
+        begun = self._compiled_ahead.get(configuration)
+        if begun is not None:
+            begun.result()
+        elif not self._compile_held_out(configuration) and configuration.hopeless_ms is not None:
+            raise InputError(_TOO_LONG_ELSEWHERE)
 
     def _forecast_compiled(
         self, configuration: Configuration, prospect: PreparedCandidate
@@ -630,6 +683,7 @@ class KernelEvaluator:
         """
         for variant, brief in variants:
             if variant.id not in self._begun:
+                self._begun_checks_s[variant.id] = time.monotonic()
                 self._begun[variant.id] = self._checkers.submit(self._check_new, variant, brief)
 
     def fits_one_shape(self, variant: Variant) -> bool:
@@ -651,14 +705,35 @@ class KernelEvaluator:
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU."""
         self.expect([(variant, brief)])
-        with span("waiting for a check"):
-            checked, why = self._begun[variant.id].result()
+        if self.overlaps:
+            with span("waiting for a check"):
+                wait([self._begun[variant.id]], max(self._patience_s(variant.id), 0.0))
+            if not self._begun[variant.id].done():
+                self._late[variant.id] = variant
+                return variant
+        return self._with_check(variant)
+
+    def _with_check(self, variant: Variant) -> Variant:
+        checked, why = self._begun[variant.id].result()
         return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
+
+    def checked_late(self) -> Sequence[Variant]:
+        """Return the variants whose checks took long and have ended since the last call."""
+        names = [name for name in self._late if self._begun[name].done()]
+        return [self._with_check(self._late.pop(name)) for name in names]
+
+    def await_checks(self, variants: Collection[str]) -> None:
+        """Wait a while for the checks of variants that took long: nothing else is computed then."""
+        if late := [self._begun[name] for name in variants if name in self._late]:
+            self.clear_ahead()
+            with span("waiting for a check"):
+                wait(late, _SETTLING_S)
 
     def close(self) -> None:
         """Give up the work that nobody waits for."""
         self.is_closed = True
         self._ahead.close()
+        self._compiled_ahead.close()
         for pool in (self._checkers, self._planner):
             pool.shutdown(wait=False, cancel_futures=True)
         self.end_checks()
@@ -681,6 +756,10 @@ class KernelEvaluator:
             tuple(tried),
             str(Path(original.problem).resolve()) if original.file.problem.is_definition else None,
         )
+
+
+def _file_and_params(configuration: Configuration) -> str:
+    return f"{configuration.path} {canonical(configuration.params)}"
 
 
 def _failure_of(prospect: PreparedCandidate) -> str:

@@ -62,11 +62,12 @@ class Practice:
         return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
 
     def prepare(self, bred: Bred) -> None:
-        """Study a variant at the shapes, so that the practice need not wait for that."""
+        """Study a variant at the shapes, so that practice and gate need not wait for that."""
         if self.world.fits_one_shape(bred.variant):
             return  # the original's launches run there
         with contextlib.suppress(SolkitError):  # the practice meets it again, and says so
-            for shape in self._accepted_shapes():
+            held_out = self.world.original.others(self.world.how)
+            for shape in (*self._accepted_shapes(), *held_out):
                 if not self.world.is_closed:
                     self.world.prospect_of(self._point_at(bred, shape).configuration)
 

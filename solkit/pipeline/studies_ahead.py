@@ -162,6 +162,11 @@ class StudiesAhead(Generic[T]):
         name = _key_of(configuration)
         return name in self._futures and name not in self._given_up and self._futures[name].done()
 
+    def has_result(self, configuration: Configuration) -> bool:
+        """Tell whether a candidate is studied, without an error."""
+        is_done = self.is_done(configuration)
+        return is_done and self._futures[_key_of(configuration)].exception() is None
+
     def get(self, configuration: Configuration) -> Future[T] | None:
         """Return the study of a candidate; ``None`` if it has not begun, or was given up.
 

@@ -26,11 +26,19 @@ from typing import Any
 
 from solkit.errors import SolkitError, WorkerError
 from solkit.processes.channel import Channel
-from solkit.processes.forkserver import Fork, ForkServer
+from solkit.processes.forkserver import DerivedServer, Fork, ForkServer
 from solkit.processes.host import OWN_PYTHON, Host, Python
 from solkit.processes.sandbox import Sandbox, harmless_variables
 
-__all__ = ["Jobs", "SandboxedJobs", "call", "read_records", "shared_jobs", "start"]
+__all__ = [
+    "DerivedJobs",
+    "Jobs",
+    "SandboxedJobs",
+    "call",
+    "read_records",
+    "shared_jobs",
+    "start",
+]
 
 ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -128,6 +136,19 @@ class Jobs:
 
         with contextlib.closing(Host(start, f"running {function}")) as host:
             return host.receive(timeout_s).payload
+
+
+class DerivedJobs(Jobs):
+    """Jobs with more loaded: their server is a fork of another's, and is closed apart from it.
+
+    Args:
+        parent: the other's jobs.
+        prepare: ``module:function`` that loads what these need besides. It may start no thread.
+    """
+
+    def __init__(self, parent: Jobs, prepare: str) -> None:
+        self._env, self._private = parent._env, parent._private
+        self.server = DerivedServer(parent.server, prepare, (), env={**os.environ, **self._env})
 
 
 class SandboxedJobs(Jobs):

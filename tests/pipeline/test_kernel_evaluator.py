@@ -202,6 +202,30 @@ def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
     assert (checked.checked, checked.why) == (Checked.RIGHT, "it agrees")
 
 
+def test_a_check_that_takes_long_is_not_awaited_and_its_result_comes_later(monkeypatch):
+    clock, may_end = [0.0], threading.Event()
+    monkeypatch.setattr(kernel_evaluator.time, "monotonic", lambda: clock[0])
+    evaluator, _ = checking(3)
+    evaluator._compiled_ahead = SimpleNamespace(has_result=lambda _: True)
+    evaluator.checks = lambda *_: (Checked.WRONG, f"it differs {may_end.wait(5)}")
+    variant = Variant("new", "variant")
+    point = Point("new", evaluator.original.configuration, 0.0, 0.0)
+    evaluator.expect([(variant, SimpleNamespace())])
+    readiness = []
+    for clock[0] in (0.0, kernel_evaluator._CHECK_S - 0.1, kernel_evaluator._CHECK_S):
+        readiness.append(evaluator.is_ready(point))
+    assert readiness == [False, False, True]
+    assert evaluator.check(variant, SimpleNamespace()).checked is Checked.UNCHECKED
+    assert evaluator.checked_late() == []
+    may_end.set()
+    evaluator._ahead = evaluator._compiled_ahead = SimpleNamespace(clear=lambda: None)
+    evaluator.await_checks(["new", "other"])
+    (late,) = evaluator.checked_late()
+    assert (late.id, late.checked, late.why) == ("new", Checked.WRONG, "it differs True")
+    assert evaluator.checked_late() == []
+    evaluator._checkers.shutdown()
+
+
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
     evaluator, _ = checking(3, compiled="reference.py")
     with Checkers(1) as checkers:
@@ -231,88 +255,126 @@ def test_a_references_program_and_what_is_made_of_it_are_not_tried_small():
     assert checks.checked == ["another"]
 
 
-def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_shapes():
-    studied, compiled = [], []
+def holding_out(compile_at, shapes):
+    """A world whose analyser compiles by the function that it is given, at held-out shapes.
+
+    Studies end once its event is set.
+    """
+    may_end = threading.Event()
 
     def analysed(configuration, *_):
-        studied.append(configuration.shape)
+        may_end.wait(5)
         return configuration, WELL
 
-    def submit(configuration):
-        compiled.append(configuration.shape)
-        done = Future()
-        done.set_result(None)
-        return done
-
-    base = original([FIRST], held_out=[THIRD])
     unknown = SimpleNamespace(analysis=None)
-    analyser = SimpleNamespace(submit=submit, captured=lambda _: [unknown])
+    analyser = SimpleNamespace(compile=compile_at, captured=lambda _: [unknown])
     prepared = SimpleNamespace(analysed=analysed, analyser=analyser)
-    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
-    point = Point("id", base.configuration, 0.0, 0.0)
-    evaluator.foresee([point])
-    evaluator.foresee([point])
-    begun = evaluator._ahead.get(base.configuration)
-    assert begun.result()[0] == base.configuration
-    assert (studied, compiled) == ([FIRST], [THIRD])
+    evaluator = KernelEvaluator(prepared, H100, original([FIRST], held_out=shapes), NOW, None)
+    evaluator._forecast_compiled = lambda *_: None
+    evaluator.may_end = may_end
+    return evaluator
+
+
+def points_of(evaluator, count):
+    """Points of the original's file with further parameters, the most promising first."""
+    base = evaluator.original.configuration
+    return [Point("id", replace(base, params={"N": n}), 0.0, 0.0) for n in range(count)]
+
+
+def studied_to_the_end(evaluator, points):
+    """Foresee points until all of them are studied."""
+    evaluator.foresee(points)
+    evaluator.may_end.set()
+    for future in evaluator._ahead.running():
+        future.result(5)
+
+
+def test_of_what_is_studied_the_most_promising_are_compiled_for_held_out_shapes_once():
+    compiled = []
+
+    def compile_at(configuration):
+        compiled.append((configuration.params["N"], configuration.shape))
+        return ended()
+
+    evaluator = holding_out(compile_at, [THIRD, SECOND])
+    points = points_of(evaluator, 6)
+    evaluator._ahead = StudiesAhead(evaluator._study_new, slots=6)
+    studied_to_the_end(evaluator, points)
+    assert compiled == []
+    assert not evaluator.is_ready(points[0])
+    for _ in range(2):
+        evaluator.foresee(points)
+        for future in evaluator._compiled_ahead.running():
+            future.result(5)
+    next_ones = range(kernel_evaluator._NEXT)
+    assert sorted(compiled, key=str) == sorted(
+        [(n, shape) for n in next_ones for shape in (THIRD, SECOND)], key=str
+    )
+    assert [evaluator.is_ready(point) for point in points] == [n in next_ones for n in range(6)]
     evaluator.close()
+
+
+def ended():
+    done = Future()
+    done.set_result(None)
+    return done
 
 
 def test_the_original_is_compiled_for_held_out_shapes_once_while_its_own_is_analysed():
     submitted = []
 
-    def submit(configuration):
+    def compile_at(configuration):
         submitted.append((configuration.path, configuration.shape))
-        done = Future()
-        done.set_result(None)
-        return done
+        return ended()
 
-    base = original([FIRST], held_out=[THIRD, SECOND])
-    prepared = SimpleNamespace(
-        analysed=lambda one, *_: (one, WELL), analyser=SimpleNamespace(submit=submit)
-    )
-    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
+    evaluator = holding_out(compile_at, [THIRD, SECOND])
+    evaluator.may_end.set()
     evaluator.compile_original()
     own = [("k.py", THIRD), ("k.py", SECOND)]
     assert submitted == own  # before anything is studied
-    variant = replace(base.configuration, path="variant.py")
-    for configuration in (variant, base.configuration):
-        evaluator._study(configuration)
+    base = evaluator.original.configuration
+    for configuration in (replace(base, path="variant.py"), base, base):
+        evaluator._study_or_earlier(configuration)
     assert submitted == [*own, ("variant.py", THIRD), ("variant.py", SECOND)]
     evaluator.close()
 
 
 def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatch):
     monkeypatch.setattr("solkit.pipeline.kernel_evaluator._STUDY_S", 0.01)
-    base, never = original([FIRST], held_out=[THIRD]), Future()
-    analyser = SimpleNamespace(
-        submit=lambda _: never, captured=lambda _: [SimpleNamespace(analysis=None)]
-    )
-    prepared = SimpleNamespace(analysed=lambda one, *_: (one, WELL), analyser=analyser)
-    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
-    with pytest.raises(InputError, match="held-out shape takes too long"):
-        evaluator._study_new(base.configuration, set())
+    never = Future()
+    evaluator = holding_out(lambda _: never, [THIRD])
+    (point,) = points_of(evaluator, 1)
+    studied_to_the_end(evaluator, [point])
+    evaluator.foresee([point])
+    (compiled,) = evaluator._compiled_ahead.running()
+    assert isinstance(compiled.exception(5), InputError)
     assert never.cancelled()
-    assert evaluator._study(base.configuration)[1] is WELL  # the original, say
+    refused = [study for study in evaluator.studied() if study.refused]
+    assert [study.point for study in refused] == [point]
+    assert "held-out shape takes too long" in refused[0].refused
+    hopeless = replace(point.configuration, params={"N": 9}, hopeless_ms=1.0)
+    with pytest.raises(InputError, match="held-out shape takes too long"):
+        evaluator._study_or_earlier(hopeless)
+    own = evaluator.original.configuration
+    assert evaluator._study_or_earlier(own)[1] is WELL  # the original is tried all the same
     evaluator.close()
 
 
-def test_giving_up_a_study_ends_what_it_compiles_for_held_out_shapes():
+def test_giving_up_what_is_foreseen_ends_what_is_compiled_for_held_out_shapes():
     has_begun, never = threading.Event(), Future()
 
-    def submit(_):
+    def compile_at(_):
         has_begun.set()
         return never
 
-    analyser = SimpleNamespace(submit=submit, captured=lambda _: [SimpleNamespace(analysis=None)])
-    prepared = SimpleNamespace(analysed=lambda one, *_: (one, WELL), analyser=analyser)
-    base = original([FIRST], held_out=[THIRD])
-    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
-    evaluator.foresee([Point("id", base.configuration, 0.0, 0.0)])
+    evaluator = holding_out(compile_at, [THIRD])
+    (point,) = points_of(evaluator, 1)
+    studied_to_the_end(evaluator, [point])
+    evaluator.foresee([point])
     assert has_begun.wait(5)
-    (study,) = evaluator._ahead.running()
+    (compiled,) = evaluator._compiled_ahead.running()
     evaluator.clear_ahead()
-    assert isinstance(study.exception(5), InputError)
+    assert isinstance(compiled.exception(5), InputError)
     assert never.cancelled()
     evaluator.close()
 
@@ -327,12 +389,9 @@ def test_held_out_shapes_have_longer_where_the_own_one_took_long(monkeypatch, ow
 
     monkeypatch.setattr(kernel_evaluator, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setattr(kernel_evaluator, "wait", wait)
-    prepared = SimpleNamespace(
-        analysed=lambda one, *_: (one, WELL), analyser=SimpleNamespace(submit=lambda _: Future())
-    )
-    base = original([FIRST], held_out=[THIRD])
-    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
-    evaluator._study(base.configuration)
+    evaluator = holding_out(lambda _: Future(), [THIRD])
+    evaluator.may_end.set()
+    evaluator._study_or_earlier(evaluator.original.configuration)
     assert limits == [limit_s]
     evaluator.close()
 

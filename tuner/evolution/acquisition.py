@@ -210,6 +210,11 @@ class Frontier:
         self._scored = self._expected = None
         self._dropped.add(variant)
 
+    def disown(self, variant: str) -> None:
+        """Drop a variant and forget its times: it proved to be wrong after it was timed."""
+        self.drop(variant)
+        self._times = {key: time for key, time in self._times.items() if key[0] != variant}
+
     def remaining(self) -> list[Point]:
         """Return what may be measured, in the order added."""
         return [

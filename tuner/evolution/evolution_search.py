@@ -29,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -84,6 +84,9 @@ _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
 _PATIENCE_S = 0.5
 """Seconds that the GPU waits for what promises more: about those of a measurement."""
+_STARVED_S = 2.0
+"""Seconds without anything to measure after which proposals are asked for, though some of the old
+that are left still promise a gain."""
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _IDLE_S, _IDLE_ROUNDS = 30.0, 2
 """The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
@@ -206,10 +209,18 @@ class VariantEvaluator(Protocol):
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU.
 
+        It stays unchecked if that takes long: see `checked_late`.
+
         Args:
             variant: unchecked so far.
             brief: its proposer's.
         """
+
+    def checked_late(self) -> Sequence[Variant]:
+        """Return the variants whose checks took long and have ended since the last call."""
+
+    def await_checks(self, variants: Collection[str]) -> None:
+        """Wait a while for the checks of variants that took long."""
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """Return what a proposer is told of a variant."""
@@ -287,16 +298,20 @@ class EvolutionSearch:
         self._round: Generator[Future[Any], None, None] | None = None
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
         self._rounds_since = 0  # that ended since the last measurement
+        self._idle_before_s = 0.0  # the GPU's when the last of these did
         self._rankings: list[Future[Ranking]] = []  # of what no round proposed
         self._original_ended: Future[None] = Future()  # when it is measured
         self._compiled: dict[tuple[str, str], Study] = {}  # candidates that may be hopeless
         self._refused: set[str] = set()  # variants of which a candidate was
+        self._barred: set[str] = set()  # variants that proved to be wrong late, with their kin
         self._is_over = False
 
     def run(self) -> Stopped:
         """Search until something ends it; an interrupt (Ctrl-C) does as well."""
         try:
-            return self._run_search()
+            stopped = self._run_search()
+            self._settle_checks()
+            return stopped
         except KeyboardInterrupt:
             return Stopped.INTERRUPTED
         finally:
@@ -358,19 +373,20 @@ class EvolutionSearch:
         for ranking in [ranking for ranking in self._rankings if ranking.done()]:
             self._rankings.remove(ranking)
             self._take_ranking(ranking.result())
-        for future in [future for future in self.coming if future.done()]:
-            self.coming.remove(future)
-            if (written := future.result()) is not None:
-                self._take_coming(*written)
+        come = [future for future in self.coming if future.done()]
+        self.coming = [future for future in self.coming if future not in come]
+        self._take_coming([written for future in come if (written := future.result()) is not None])
 
-    def _take_coming(self, proposer: str, proposal: Proposal) -> None:
-        """Take in a variant of the original that was written outside of the rounds."""
-        name, original = variant_id(proposal.source), self.archive[self.archive.original]
-        if name in self.archive or original.time_ms is None:
-            return
-        variant = _variant_of_proposal(proposal, original.variant.id, proposer)
-        self.archive.add(variant)
-        self._begin_ranking([variant], original.time_ms)
+    def _take_coming(self, written: Sequence[tuple[str, Proposal]]) -> None:
+        """Take in variants of the original that were written outside of the rounds."""
+        original, new = self.archive[self.archive.original], list[Variant]()
+        for proposer, proposal in written if original.time_ms is not None else ():
+            variant = _variant_of_proposal(proposal, original.variant.id, proposer)
+            if variant.id not in self.archive:
+                self.archive.add(variant)
+                new.append(variant)
+        if new and original.time_ms is not None:
+            self._begin_ranking(new, original.time_ms)
 
     def _outside_rounds(self) -> list[Future[Any]]:
         """Return what the search waits for that no round does."""
@@ -421,10 +437,33 @@ class EvolutionSearch:
     def _look_ahead(self) -> None:
         """Take over what was found out of candidates, and have the next ones studied."""
         self._take_rankings()
+        self._take_late_checks()
         for study in self._world.studied():
             self._learn_study(study)
         self._dismiss_hopeless()
         self._world.foresee(self._frontier.foremost())
+
+    def _settle_checks(self) -> None:  # of finalists, before they practise
+        if self._world.overlaps:
+            names = [bred.variant.id for bred in finalists(self.archive, self.first_ms)]
+            self._world.await_checks(names)
+            self._take_late_checks()
+
+    def _take_late_checks(self) -> None:
+        for variant in self._world.checked_late():
+            self.archive.note(variant.id, variant=variant)
+            if self._refuse_if_wrong(variant):
+                self._bar(variant)
+
+    def _bar(self, wrong: Variant) -> None:
+        """Bar a variant that proved to be wrong late, and what was made of it and judged by it."""
+        for bred in [bred for bred in self.archive if wrong.id in self._lineage(bred.variant.id)]:
+            self._frontier.disown(bred.variant.id)
+            self._barred.add(bred.variant.id)
+            if bred.time_ms is not None:
+                changes = {"verdict": Verdict.WRONG, "time_ms": None, "gap": None}
+                self.archive.note(bred.variant.id, why=wrong.why, **changes)
+                self.trajectory = [p for p in self.trajectory if p.best_ms != bred.time_ms]
 
     def _learn_study(self, study: Study) -> None:
         if study.refused:
@@ -503,7 +542,10 @@ class EvolutionSearch:
     def _waits_in_vain(self) -> bool:
         """Tell whether proposals go on and on, and nothing that is known promises a gain."""
         is_long = self._rounds_since >= _IDLE_ROUNDS and self._world.idle_s() > _IDLE_S
-        return is_long and not self._promises_gain()
+        if not is_long or self._promises_gain():
+            return False
+        late = self._frontier.gain(lambda point: not self._frontier.is_hopeless(point))
+        return late <= self._how.least_gain  # the studies of what is late end, too
 
     def _practice_budget_s(self) -> float:
         has_choice = self.kept_s > 0 and len(finalists(self.archive, self.first_ms)) > 1
@@ -526,8 +568,18 @@ class EvolutionSearch:
         return self._frontier.better_chance() if self._frontier.best_ms is not None else None
 
     def _wants_proposals(self) -> bool:
-        due = self._since_round >= _PER_ROUND or not self._promises_gain()
+        due = self._since_round >= _PER_ROUND or self._is_starved() or not self._promises_gain()
         return due and self._can_propose()
+
+    def _is_starved(self) -> bool:
+        """Tell whether the GPU waits since the last round, and nothing ready promises a gain.
+
+        What is studied meanwhile may not either: proposals take seconds until one can be measured.
+        """
+        waited_s = self._world.idle_s() - self._idle_before_s
+        if waited_s < _STARVED_S or self._how.order is Order.RANDOM:
+            return False
+        return self._frontier.gain(self._is_due) <= self._how.least_gain
 
     def _can_propose(self) -> bool:
         is_open = bool(self._open) and self.archive.parent_is_open
@@ -557,6 +609,7 @@ class EvolutionSearch:
         if self._awaited is None:
             self._round = None
             self._rounds_since += 1
+            self._idle_before_s = self._world.idle_s()
 
     def _run_round(self, parent: Bred) -> Generator[Future[Any], None, None]:
         """Run one round: proposals for one parent, ranked. They are checked when measured."""
@@ -609,12 +662,14 @@ class EvolutionSearch:
         self, variants: Sequence[Variant], parent: str
     ) -> Generator[Future[Any], None, None]:
         group = [variant for variant in variants if variant.checked is not Checked.WRONG]
-        if not group:
+        if not group or parent in self._barred:
             return
         self.tell("ranking")
         otherwise_ms = self.archive[parent].time_ms or math.nan  # the original is being measured
         ranking = self._world.begin(partial(self._world.rank, group, otherwise_ms))
         yield ranking
+        if parent in self._barred:
+            return
         points = ranking.result().points
         if self.archive[parent].time_ms is None and any(math.isnan(p.mean) for p in points):
             yield self._original_ended
@@ -725,7 +780,7 @@ class EvolutionSearch:
     def _learn_measurement(self, point: Point, variant: Variant, result: VariantOutcome) -> None:
         """Learn from a measurement."""
         self.measured += 1
-        self._rounds_since = 0
+        self._rounds_since, self._idle_before_s = 0, 0.0
         self.failed += result.time_ms is None
         if point.key == self._first.key:
             self.first_ms = result.time_ms

@@ -38,6 +38,7 @@ def compile_all(
     limit_s: float = COMPILE_LIMIT_S,
     progress: Callable[[], None] = lambda: None,
     depth: Depth = Depth.COMPILED,
+    is_read: bool = True,
 ) -> tuple[Compiled, ...]:
     """Compile each kernel for a device, or only lower it.
 
@@ -49,6 +50,7 @@ def compile_all(
         limit_s: time limit of a compile in a process of its own.
         progress: called after each.
         depth: compiled or lowered.
+        is_read: whether the machine code is read, which takes a quarter of a second at the least.
 
     Returns:
         One result per kernel, in their order.
@@ -62,10 +64,10 @@ def compile_all(
         for kernel in kernels:
             here.append(make(kernel, device))
             progress()
-        return _with_instruction_counts(here, device)
+        return _with_instruction_counts(here, device) if is_read else tuple(here)
     calls = [partial(make, kernel, device) for kernel in kernels]
     compiled = call_in_forks(calls, _failed_compile, jobs, limit_s, progress, _unfinished_compile)
-    return _with_instruction_counts(compiled, device)
+    return _with_instruction_counts(compiled, device) if is_read else tuple(compiled)
 
 
 def _failed_compile(reason: str) -> Compiled:

@@ -100,6 +100,12 @@ class World:
     def idle_s(self):
         return 0.0
 
+    def checked_late(self):
+        return []
+
+    def await_checks(self, variants):
+        pass
+
     def check(self, variant, brief):
         self.checked.append(variant.source)
         word = Checked.WRONG if "broken" in variant.source else Checked.UNCHECKED
@@ -611,6 +617,68 @@ def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():
     assert waited == [True]  # more than six were measured while it thought
     assert breeding.archive.best.variant.source == texts[-1]
     assert world.foreseen
+
+
+class Late(Overlapping):
+    """Finds one variant wrong, once the practice is near or so many were measured."""
+
+    def __init__(self, wrong, after=99):
+        super().__init__()
+        self.wrong, self.after, self.settled = wrong, after, []
+
+    def await_checks(self, variants):
+        self.settled += variants
+        self.after = 0
+
+    def checked_late(self):
+        if not self.wrong or len(self.measured) < self.after:
+            return []
+        wrong, self.wrong = self.wrong, ""
+        found = Variant(variant_id(wrong), wrong, variant_id("1.0 plain"), wrong.split()[-1])
+        return [replace(found, checked=Checked.WRONG, why="it differs")]
+
+
+@pytest.mark.parametrize("after", [3, 99])
+def test_what_a_late_check_finds_wrong_is_barred_with_all_that_was_made_of_it(after):
+    class Building(Proposer):
+        """Makes something faster of each, the tile first."""
+
+        def propose(self, brief):
+            word = f"{brief.source} more" if "tile" in brief.source else "0.4 tile"
+            yield Proposal(word.replace("0.4", "0.3"), word.split()[-1], "why")
+            yield Proposal("0.4 tile", "tile", "why")
+            yield Proposal("0.8 fuse", "fuse", "why")
+
+    world = Late("0.4 tile", after)
+    breeding, _, _ = bred(Building(), world=world)
+    tile, best = breeding.archive[variant_id("0.4 tile")], breeding.archive.best
+    of_tile = [bred for bred in breeding.archive if bred.variant.parent == tile.variant.id]
+    assert best.variant.source in ("0.8 fuse", "0.3 tile")
+    assert (tile.time_ms, tile.verdict, tile.why) == (None, Verdict.WRONG, "it differs")
+    assert all(bred.time_ms is None for bred in of_tile)
+    assert all(progress.best_ms != 0.4 for progress in breeding.trajectory)
+    assert (tile.variant.id in world.settled) is (after == 99)
+
+
+def test_proposals_are_asked_for_while_the_gpu_waits_for_what_is_studied():
+    class Starved(Overlapping):
+        """Has nothing ready, while what is known still promises a gain."""
+
+        def idle_s(self):
+            waited.append(len(waited))
+            return float(len(waited))
+
+        def is_ready(self, point):
+            return proposer.asked > 2
+
+        def await_any(self, others, timeout_s):
+            assert len(waited) < 1000
+            return super().await_any(others, 0.01)
+
+    waited, proposer = [], Persistent(0.5, rounds=9)
+    breeding, _, _ = bred(proposer, world=Starved(), proposals=4)
+    assert proposer.asked > 2
+    assert breeding.archive.best.time_ms == 0.5
 
 
 class Studying(Overlapping):
