@@ -10,12 +10,9 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._edit import has_assignment
+from solkit.tuner.proposers.rewriter._launcher_tensors import DEFAULT_TYPE, launcher_tensor
 from solkit.tuner.proposers.rewriter._parse import (
-    argument_of,
-    called_name,
     calls_within,
-    launcher_definition,
     parse_expression,
     render_code,
     single_assignment,
@@ -24,7 +21,6 @@ from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES
 
 __all__ = [
     "ALLOCATORS",
-    "SAME_TYPE",
     "TENSOR_QUERIES",
     "UnknownTypeError",
     "kept_type",
@@ -41,11 +37,6 @@ _OTHER_NAMES = {
 _SAME_NAMES = frozenset(
     "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 )
-SAME_TYPE = (
-    *("contiguous", "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute"),
-    *("t", "detach", "clone", "expand", "narrow", "select"),
-)
-_SAME_TYPE_ATTRIBUTES = ("T", "mT", "data", "grad")
 
 
 class UnknownTypeError(Exception):
@@ -83,58 +74,15 @@ def memory_type(
     binding = single_assignment(allocation)
     if binding is None or not calls_within(allocation, *ALLOCATORS):
         return ""
-    origin = _origin(binding.value, launcher)
-    if isinstance(origin, str):
-        name = _OTHER_NAMES.get(origin, origin)
-        if origin not in {*_OTHER_NAMES, *_SAME_NAMES}:
-            raise UnknownTypeError(origin)
-        return f"tl.{name}"
-    code = render_code(origin)
+    tensor = launcher_tensor(binding.value, launcher)
+    if tensor.origin is None:
+        plain = "float32" if tensor.dtype == DEFAULT_TYPE else tensor.dtype.removeprefix("torch.")
+        if plain not in {*_OTHER_NAMES, *_SAME_NAMES}:
+            raise UnknownTypeError(plain)
+        return f"tl.{_OTHER_NAMES.get(plain, plain)}"
+    code = render_code(tensor.origin)
     for name, argument in arguments.items():
-        other = _origin(parse_expression(argument), launcher)
-        if not isinstance(other, str) and render_code(other) == code:
+        other = launcher_tensor(parse_expression(argument), launcher).origin
+        if other is not None and render_code(other) == code:
             return f"{name}.dtype.element_ty"
     raise UnknownTypeError(code)
-
-
-def _type_of(call: cst.Call, launcher: cst.FunctionDef) -> str | cst.BaseExpression:
-    """Return the type that an allocation names, or the tensor whose type it has."""
-    dtype = argument_of(call, 99, "dtype")
-    if isinstance(dtype, cst.Attribute) and dtype.attr.value == "dtype":
-        return _origin(dtype.value, launcher)
-    if isinstance(dtype, cst.Name):
-        value = launcher_definition(dtype.value, launcher)
-        if isinstance(value, cst.Attribute) and value.attr.value == "dtype":
-            return _origin(value.value, launcher)
-        dtype = value or dtype
-    if dtype is not None:
-        return render_code(dtype).removeprefix("torch.")
-    if called_name(call).endswith("_like") and call.args:
-        return _origin(call.args[0].value, launcher)
-    return "float32"
-
-
-def _origin(node: cst.BaseExpression, launcher: cst.FunctionDef) -> str | cst.BaseExpression:
-    """Return the tensor that an expression is a view of, or the type that it was allocated with."""
-    names: set[str] = set()
-    while True:
-        if isinstance(node, cst.Subscript) or (
-            isinstance(node, cst.Attribute) and node.attr.value in _SAME_TYPE_ATTRIBUTES
-        ):
-            node = node.value
-        elif isinstance(node, cst.Call) and called_name(node) in ALLOCATORS:
-            return _type_of(node, launcher)
-        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            names_type = any("torch" in render_code(arg) for arg in node.args)
-            is_view = node.func.attr.value in SAME_TYPE and not names_type
-            if not is_view:
-                return node
-            node = node.func.value
-        elif isinstance(node, cst.Name) and node.value not in names:
-            names.add(node.value)
-            value = launcher_definition(node.value, launcher)
-            if value is None or has_assignment(launcher, node.value) is None:
-                return node
-            node = value
-        else:
-            return node

@@ -18,7 +18,12 @@ import libcst as cst
 
 from solkit.ops import OPERATORS
 from solkit.tuner.proposers.rewriter._edit import launch_line
-from solkit.tuner.proposers.rewriter._kept_types import SAME_TYPE, TENSOR_QUERIES
+from solkit.tuner.proposers.rewriter._kept_types import TENSOR_QUERIES
+from solkit.tuner.proposers.rewriter._launcher_tensors import (
+    SAME_TYPE,
+    LauncherTensor,
+    launcher_tensor,
+)
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -26,9 +31,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     free_name,
-    launcher_definition,
     names_within,
     nodes_within,
+    parse_expression,
     parse_statement,
     parse_statements,
     render_code,
@@ -48,12 +53,7 @@ _OPERATORS = frozenset(f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbm
 _LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
 _FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
 _METHODS = ("matmul", "mm", "bmm")
-_SAME_RANK = frozenset("contiguous clone detach t transpose permute view reshape".split())
-"""Methods whose result has the type of their tensor, and sizes that are known if it has some."""
-_NEW = ("torch.empty", "torch.zeros", "torch.ones")
-_LIKE = ("torch.empty_like", "torch.zeros_like")
 _EXACT = "ieee"
-_MOST_STEPS = 20
 _MOST = 65536
 """Programs along a grid's last axes are fewer: batches, which one of these counts."""
 _TRANSPOSED = ("T", "mT")
@@ -112,12 +112,14 @@ class _Type:
     Attributes:
         rank: its dimensions.
         dtype: of its elements, as code of the launcher's parameters.
+        tensor: what the launcher's text says.
         conditions: of the parameters, under which that is so.
         tensors: the parameters' tensors that it comes from, as code.
     """
 
     rank: int
     dtype: str
+    tensor: LauncherTensor
     conditions: tuple[str, ...] = ()
     tensors: tuple[str, ...] = ()
 
@@ -128,13 +130,11 @@ class _Types:
 
     Attributes:
         launcher: whose expressions.
-        own: types of names that rewritten products assign.
-        ranks: dimensions to assume of parameters by their code; 2 of others.
+        own: results of rewritten products, by name.
     """
 
     launcher: cst.FunctionDef
-    own: dict[str, _Type] = field(default_factory=dict)
-    ranks: dict[str, int] = field(default_factory=dict)
+    own: dict[str, LauncherTensor] = field(default_factory=dict)
 
     @property
     def params(self) -> set[str]:
@@ -142,78 +142,26 @@ class _Types:
         names = {p.name.value for p in self.launcher.params.params}
         return names - set(assigned_names(*statements_of(self.launcher)))
 
-    def of(self, node: cst.BaseExpression, rank: int, steps: int = _MOST_STEPS) -> _Type | None:
+    def of(self, node: cst.BaseExpression, rank: int) -> _Type | None:
         """Return the type of an expression; parameters are assumed to have `rank` dimensions."""
-        if not steps:
+        tensor = launcher_tensor(node, self.launcher, self.own)
+        if tensor.origin is None:
+            names = names_within(parse_expression(tensor.dtype))
+            is_plain = tensor.rank is not None and names <= self.params | {"torch"}
+            return _Type(tensor.rank, tensor.dtype, tensor) if is_plain and tensor.rank else None
+        code = render_code(tensor.origin)
+        if not self.is_param(tensor.origin) or (tensor.rank is None and not tensor.keeps_rank):
             return None
-        if isinstance(node, cst.Name) and node.value not in self.params:
-            if node.value in self.own:
-                return self.own[node.value]
-            value = launcher_definition(node.value, self.launcher)
-            return None if value is None else self.of(value, rank, steps - 1)
-        if isinstance(node, cst.Attribute) and node.attr.value in _TRANSPOSED:
-            return self.of(node.value, rank, steps - 1)
-        if isinstance(node, cst.Call):
-            return self._of_call(node, rank, steps)
-        return self._of_param(node, rank)
+        conditions = (f"isinstance({code}, torch.Tensor)",)
+        if tensor.rank is None:
+            conditions += (f"{code}.dim() == {rank}",)
+        return _Type(tensor.rank or rank, f"{code}.dtype", tensor, conditions, (code,))
 
-    def _of_param(self, node: cst.BaseExpression, rank: int) -> _Type | None:
-        root, code = node, render_code(node)
-        while isinstance(root, cst.Attribute):
-            root = root.value
-        if not isinstance(root, cst.Name) or root.value not in self.params or node.lpar:
-            return None
-        is_tensor = f"isinstance({code}, torch.Tensor)"
-        conditions = is_tensor, f"{code}.dim() == {rank}"
-        return _Type(rank, f"{code}.dtype", conditions, (code,))
-
-    def _of_call(self, call: cst.Call, rank: int, steps: int) -> _Type | None:
-        name = called_name(call)
-        if name in _LIKE and len(call.args) == 1:
-            return self.of(call.args[0].value, rank, steps - 1)
-        if name in _NEW:
-            return self._of_new(call)
-        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-        if method not in _SAME_RANK or not isinstance(call.func, cst.Attribute):
-            return None
-        if method not in ("view", "reshape"):
-            return self.of(call.func.value, rank, steps - 1)
-        sizes = [arg.value for arg in call.args]
-        if any(arg.star or arg.keyword for arg in call.args) or isinstance(sizes[0], cst.Tuple):
-            return None
-        of = self._whole(call.func.value, steps)
-        return None if of is None or not _is_size(sizes) else replace(of, rank=len(sizes))
-
-    def _whole(self, node: cst.BaseExpression, steps: int) -> _Type | None:
-        """Return the type of what is viewed in another shape, whatever its dimensions."""
-        of = self.of(node, 2, steps - 1)
-        if of is None:
-            return None
-        kept = tuple(code for code in of.conditions if ".dim() ==" not in code)
-        return replace(of, conditions=kept)
-
-    def _of_new(self, call: cst.Call) -> _Type | None:
-        sizes = argument_of(call, 0, "size")
-        dtype = argument_of(call, 99, "dtype")
-        code = "torch.get_default_dtype()" if dtype is None else render_code(dtype)
-        if dtype is not None and not names_within(dtype) <= self.params | {"torch"}:
-            if not isinstance(dtype, cst.Attribute) or dtype.attr.value != "dtype":
-                return None
-            of = self._whole(dtype.value, _MOST_STEPS)
-            if of is None:
-                return None
-            code = of.dtype
-        plain = isinstance(sizes, (cst.Tuple, cst.List))
-        if not plain or not isinstance(sizes, (cst.Tuple, cst.List)):
-            return None
-        elements = [element.value for element in sizes.elements]
-        starred = any(isinstance(e, cst.StarredElement) for e in sizes.elements)
-        return None if starred or not elements else _Type(len(elements), code)
-
-
-def _is_size(sizes: Sequence[cst.BaseExpression]) -> bool:
-    """Tell whether arguments of a view may be sizes: one alone may be a tuple of some."""
-    return len(sizes) > 1
+    def is_param(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression is a parameter, or an attribute of one."""
+        while isinstance(node, cst.Attribute) and node.attr.value not in _TRANSPOSED:
+            node = node.value
+        return isinstance(node, cst.Name) and node.value in self.params and not node.lpar
 
 
 # ------------------------------------------------------------------------------- products
@@ -334,7 +282,7 @@ class _Writer:
         rank = 3 if _is_batched(product) else 2
         first, second = self._types.of(product.lhs, rank), self._types.of(product.rhs, rank)
         bias = None if product.bias is None else self._types.of(product.bias, 1)
-        if product.bias is not None and not self._is_param(product.bias):
+        if product.bias is not None and not self._types.is_param(product.bias):
             return None
         unknown = first is None or second is None or (product.bias is not None and bias is None)
         if unknown or first is None or second is None:
@@ -344,7 +292,7 @@ class _Writer:
         if first.rank == 3 and not _is_batched(product):  # others may broadcast the first axis
             return None
         types = [t for t in (first, second, bias) if t is not None]
-        if bias is not None and not self._is_param(product.rhs):
+        if bias is not None and not self._types.is_param(product.rhs):
             return None
         if bias is not None and product.bias is not None:
             added, axis = render_code(product.bias), 0 if product.is_linear else 1
@@ -378,18 +326,12 @@ class _Writer:
         binding = single_assignment(statement)
         is_all = binding is not None and binding.value is call and not binding.operator
         name = binding.target if binding and is_all else free_name("product", self._taken)
-        self._types.own[name] = _Type(like.rank, like.dtype, tensors=like.tensors)
+        self._types.own[name] = replace(like.tensor, rank=like.rank, keeps_rank=False)
         return name
 
     def _are_params(self, product: _Product) -> bool:
         """Tell whether operands are parameters, so that the guard can compare their sizes."""
-        return self._is_param(product.lhs) and self._is_param(product.rhs)
-
-    def _is_param(self, node: cst.BaseExpression) -> bool:
-        """Tell whether an expression is a parameter, or an attribute of one."""
-        while isinstance(node, cst.Attribute) and node.attr.value not in _TRANSPOSED:
-            node = node.value
-        return isinstance(node, cst.Name) and node.value in self._types.params
+        return self._types.is_param(product.lhs) and self._types.is_param(product.rhs)
 
     def _statements(self, product: _Product, name: str, rank: int) -> Iterator[cst.BaseStatement]:
         operands: dict[str, str] = {}

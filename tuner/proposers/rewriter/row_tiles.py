@@ -34,7 +34,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._places import OtherFormError, tile_accesses
 from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
 from solkit.tuner.proposers.rewriter.operands import with_products
-from solkit.tuner.proposers.rewriter.vectorise import vectorised
+from solkit.tuner.proposers.rewriter.vectorise import vectorised, vectorised_nests
 
 __all__ = ["Rows", "Tile"]
 
@@ -122,7 +122,8 @@ def _tiled_sources(text: KernelText, launch: Launch, what: str, facts: Facts) ->
         if what == "row":
             for axis in sorted(axes, key=lambda axis: _is_short_axis(own, axis, facts)):
                 groups = [*group_divisors(own.function, axis), ""]
-                yield from filter(None, (_tall_blocks(form, own, axis, group) for group in groups))
+                for group in groups:
+                    yield from _tall_blocks(form, own, axis, group)
             continue
         for pair in itertools.combinations(axes, 2):
             rewritten = _tile_axes(form, name, pair)
@@ -236,16 +237,22 @@ def _multiplies(source: str, name: str) -> bool:
     return parsed is not None and bool(calls_within(parsed.functions[name].node, "tl.dot"))
 
 
-def _tall_blocks(text: KernelText, launch: Launch, axis: int, group: str) -> str:
-    """Return the file with a grid's axis in blocks, and element loops if need be, as products.
+def _tall_blocks(text: KernelText, launch: Launch, axis: int, group: str) -> Iterator[str]:
+    """Yield files with a grid's axis in blocks, and element loops if need be, as products.
 
-    With a group, a block has only indices of one.
+    Loops within each other may be one loop over blocks, or the outermost of them that can be. With
+    a group, a block has only indices of one.
     """
     if axis in _tiled_axes(launch) or calls_within(launch.function.node, "tl.dot"):
-        return ""
-    forms = (parse_kernel(vectorised(text, launch)), text)
-    tall = (_tall_block(form, launch.function.name, axis, group) for form in forms if form)
-    return next(filter(None, tall), "")
+        return
+    flat, blocks = vectorised_nests(text, launch), vectorised(text, launch)
+    forms = [parse_kernel(source) for source in (flat, blocks) if source]
+    name, is_plain = launch.function.name, True
+    for form in (*forms, text):
+        if form is not None and (form is not text or is_plain):
+            source = _tall_block(form, name, axis, group)
+            is_plain = is_plain and not source
+            yield from filter(None, (source,))
 
 
 def _tall_block(text: KernelText, name: str, axis: int, group: str) -> str:

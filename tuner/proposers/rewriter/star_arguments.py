@@ -10,27 +10,18 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._launcher_tensors import launcher_tensor
 from solkit.tuner.proposers.rewriter._parse import (
-    MOST_STEPS,
     JitFunction,
-    assigned_names,
-    called_name,
     calls_within,
-    launcher_definition,
     nodes_within,
     parse_expression,
     read_module,
     render_code,
     replace_each,
-    single_assignment,
-    statements_of,
-    walk_statements,
 )
 
 __all__ = ["with_plain_arguments"]
-
-_SIZED = ("torch.empty", "torch.zeros", "torch.ones")
-_KEEP_RANK = ("contiguous", "to", "clone", "detach", "float", "half", "bfloat16", "cuda")
 
 
 def with_plain_arguments(tree: cst.Module) -> cst.Module:
@@ -61,7 +52,7 @@ def _plain_args(
     call: cst.Call, function: JitFunction, launcher: cst.FunctionDef
 ) -> list[cst.Arg] | None:
     """Return a launch's arguments, each for one parameter; ``None`` if a number is not known."""
-    ranks = [_rank(_unpacked(arg), launcher) if arg.star == "*" else 1 for arg in call.args]
+    ranks = [_rank(arg, launcher) if arg.star == "*" else 1 for arg in call.args]
     tensors = {_unpacked(arg) for arg in call.args if arg.star == "*"}
     if any(arg.star == "**" for arg in call.args) or "" in tensors:
         return None
@@ -108,6 +99,12 @@ def _unpacked(arg: cst.Arg) -> str:
     return render_code(value.value) if is_shape and isinstance(value, cst.Attribute) else ""
 
 
+def _rank(arg: cst.Arg, launcher: cst.FunctionDef) -> int | None:
+    """Return how many values an unpacked argument has; ``None`` if the launcher does not say."""
+    tensor = _unpacked(arg)
+    return launcher_tensor(parse_expression(tensor), launcher).rank if tensor else None
+
+
 def _expanded(arg: cst.Arg, rank: int) -> list[cst.Arg]:
     """Return ``x.stride(0), x.stride(1)`` for ``*x.stride()``, and likewise for sizes."""
     code = render_code(arg.value)
@@ -115,43 +112,3 @@ def _expanded(arg: cst.Arg, rank: int) -> list[cst.Arg]:
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     args = [cst.Arg(parse_expression(form), comma=comma) for form in forms]
     return [*args[:-1], args[-1].with_changes(comma=arg.comma)]
-
-
-def _has_one_rank(tensor: str, launcher: cst.FunctionDef) -> bool:
-    """Tell whether a name of a launcher stands for tensors of one number of axes alone."""
-    parts = [launcher.params.posonly_params, launcher.params.params, launcher.params.kwonly_params]
-    values = [
-        binding.value
-        for s in walk_statements(statements_of(launcher))
-        if (binding := single_assignment(s)) and binding.target == tensor
-    ]
-    kept = [v for v in values if called_name(v) in {f"{tensor}.{name}" for name in _KEEP_RANK}]
-    starts = sum(param.name.value == tensor for part in parts for param in part)
-    return starts + assigned_names(launcher).count(tensor) - len(kept) <= 1
-
-
-def _rank(tensor: str, launcher: cst.FunctionDef, steps: int = MOST_STEPS) -> int | None:
-    """Return how many axes a tensor of a launcher has; ``None`` if the launcher does not say."""
-    for node in nodes_within(launcher) if tensor and _has_one_rank(tensor, launcher) else ():
-        if isinstance(node, cst.Assign) and render_code(node.value) in (
-            f"{tensor}.shape",
-            f"{tensor}.size()",
-        ):
-            target = node.targets[0].target
-            if isinstance(target, cst.Tuple) and all(
-                isinstance(element, cst.Element) for element in target.elements
-            ):
-                return len(target.elements)
-    definition = launcher_definition(tensor, launcher) if tensor.isidentifier() else None
-    if not isinstance(definition, cst.Call) or not steps or not definition.args:
-        return None
-    first = definition.args[0].value
-    if called_name(definition).endswith("_like"):
-        return _rank(render_code(first), launcher, steps - 1)
-    if called_name(definition) not in _SIZED or any(arg.star for arg in definition.args):
-        return None
-    if isinstance(first, (cst.Tuple, cst.List)):
-        plain = all(isinstance(element, cst.Element) for element in first.elements)
-        return len(first.elements) if plain else None
-    sizes = [arg for arg in definition.args if arg.keyword is None]
-    return len(sizes) if len(sizes) > 1 else None  # one may be a tuple

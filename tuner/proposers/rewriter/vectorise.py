@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -35,14 +35,16 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
+from solkit.tuner.proposers.rewriter.flat_nests import with_flat_nests
 
-__all__ = ["Vectorise"]
+__all__ = ["Vectorise", "vectorised", "vectorised_nests"]
 
 _BLOCKS: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
 _BLOCK = 1024
 _TALL: tuple[int, ...] = (4, 8, 16, 32, 64, 128)
 _TALL_BLOCK = 32
 _LEAST_OF_PRODUCT = 16  # along the axis that is summed
+_MULTIPLY = "tl.dot("
 
 
 class Vectorise:
@@ -61,8 +63,8 @@ class Vectorise:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            rewritten = vectorised(text, launch)
-            if rewritten:
+            first, plain = vectorised(text, launch), _with_blocks_of(text, launch)
+            for rewritten in filter(None, dict.fromkeys((first, plain))):
                 why = facts.explain_factors("instructions", "latency", "extra traffic")
                 yield Variant(
                     rewritten,
@@ -74,8 +76,23 @@ class Vectorise:
 def vectorised(text: KernelText, launch: Launch) -> str:
     """Return the file with a launch's loops over single elements turned into loops over blocks.
 
-    Of loops within each other the outermost that can be is. One over a few taps stays.
+    Loops within each other are one where that gives a product. Else the outermost that can be is
+    lifted, and one over a few taps stays.
     """
+    flat = vectorised_nests(text, launch)
+    is_product = _MULTIPLY in flat and _MULTIPLY not in render_code(launch.function.node)
+    return flat if is_product else _with_blocks_of(text, launch)
+
+
+def vectorised_nests(text: KernelText, launch: Launch) -> str:
+    """Return the file whose loops within each other are one loop over blocks; empty if none are."""
+    node = with_flat_nests(launch.function)
+    if node is None:
+        return ""
+    return _with_blocks_of(text, replace(launch, function=replace(launch.function, node=node)))
+
+
+def _with_blocks_of(text: KernelText, launch: Launch) -> str:
     function = launch.function
     tall = any(calls_within(function.node, "tl.arange"))
     width = text.fresh("BLOCK_R" if tall else "BLOCK")

@@ -64,9 +64,26 @@ BY_HAND = CONVOLUTION.replace(
     ],
 )
 def test_channels_become_the_summed_axis_of_products_by_taps(source, count, is_right):
-    (variant,) = variants(Tile(), source, **SIZES)
+    variant = variants(Tile(), source, **SIZES)[-1]
     assert variant.count("tl.dot(") == count
     assert "range(0, C, BLOCK_R)" in variant
+    assert is_right(variant, source, **SIZES)
+
+
+PADDED = CONVOLUTION.replace("tl.static_range(TAPS)", "range(-1, 2)").replace(
+    "at + t - TAPS // 2", "at + t"
+).replace("* TAPS + t)", "* TAPS + t + 1)")
+
+
+@pytest.mark.parametrize(
+    "source", [CONVOLUTION, *(pytest.param(s, marks=pytest.mark.slow) for s in (BY_TAPS, PADDED))]
+)
+def test_channels_and_taps_are_one_axis_of_a_product(source, is_right):
+    """18 channels of 3 taps are 54 trips, which no block of a power of two divides."""
+    variant = variants(Tile(), source, **SIZES)[0]
+    loops = [line for line in variant.splitlines() if line.strip().startswith("for ")]
+    assert len(loops) == 1
+    assert variant.count("tl.dot(") == 1
     assert is_right(variant, source, **SIZES)
 
 
