@@ -189,8 +189,9 @@ class _Tile:
 
     Attributes:
         call: the load or the store.
-        rows, columns: their indices, spread over the tile, as code.
+        rows, columns: their indices, spread over the tile, as code; the first of several.
         stride: of a row, as factors in the function.
+        is_matrix: whether there is one index of rows, and one of columns.
         is_dense: whether columns are next to each other and nothing else is added.
         offset: of the elements in the tensor, as code.
         conjuncts: of the mask, as code.
@@ -200,6 +201,7 @@ class _Tile:
     rows: str
     columns: str
     stride: tuple[str, ...]
+    is_matrix: bool
     is_dense: bool
     offset: str
     conjuncts: tuple[str, ...]
@@ -220,15 +222,16 @@ def tile_of(call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression]
     terms = [[factor.removesuffix(_WIDER) for factor in term] for term in terms]
     rows = [term for term in terms if any(factor.endswith(_ROWS) for factor in term)]
     columns = [term for term in terms if any(factor.endswith(_COLUMNS) for factor in term)]
-    if len(rows) != 1 or len(columns) != 1 or rows == columns:
+    if not rows or not columns or any(term in columns for term in rows):
         return None
+    is_matrix = len(rows) == len(columns) == 1
     row = next(factor for factor in rows[0] if factor.endswith(_ROWS))
     column = next(factor for factor in columns[0] if factor.endswith(_COLUMNS))
     mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
     conjuncts = () if mask is None else tuple(_conjuncts(mask, values))
     stride = tuple(factor for factor in rows[0] if factor != row)
-    is_dense = len(columns[0]) == 1 and len(terms) == 2
-    return _Tile(call, row, column, stride, is_dense, offset, conjuncts)
+    is_dense = is_matrix and len(columns[0]) == 1 and len(terms) == 2
+    return _Tile(call, row, column, stride, is_matrix, is_dense, offset, conjuncts)
 
 
 def _is_sum_of_tile(
@@ -401,7 +404,7 @@ def _at_tile(
         product: the other launch.
         alike: code of the product for names of the elementwise function.
     """
-    if len(elementwise.coordinates) == 1:
+    if len(elementwise.coordinates) == 1 and tile.is_matrix:
         statement = _with_row_and_column(statement, elementwise, tile, product)
     pairs = [
         (call, _masked_access(call, elementwise, tile, alike))

@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Loop,
     assigned_names,
+    called_name,
     calls_within,
     free_name,
     names_read_first,
@@ -118,10 +119,9 @@ def _levels(
 
 def _counted_loop(statement: cst.BaseStatement) -> Loop | None:
     """Return a statement as a loop over a range, also one that the compiler writes out."""
-    is_loop = isinstance(statement, cst.For) and isinstance(statement.iter, cst.Call)
-    if is_loop and calls_within(statement.iter, "tl.static_range"):
+    if isinstance(statement, cst.For) and called_name(statement.iter) == "tl.static_range":
         plain = cst.ensure_type(statement.iter, cst.Call).with_changes(func=cst.Name("range"))
-        statement = cst.ensure_type(statement, cst.For).with_changes(iter=plain)
+        statement = statement.with_changes(iter=plain)
     return range_loop(statement)
 
 

@@ -1,4 +1,4 @@
-"""Products of PyTorch in a launcher become launches of the file's own.
+"""Products and convolutions of PyTorch in a launcher become launches of the file's own.
 
 A wrapper multiplies with PyTorch ahead of a launch, or behind one. The library computes products
 of fp32 on the scalar pipe unless its settings say otherwise, and no launch can be fused with it. So
@@ -44,12 +44,20 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter.host_paths import with_direct_names, with_otherwise
+from solkit.tuner.proposers.rewriter.library_convolutions import (
+    Convolution,
+    as_convolution,
+    convolution_arguments,
+    convolution_function,
+)
 from solkit.tuner.proposers.rewriter.operands import admitted_precisions
 
 __all__ = ["LibraryProducts"]
 
-_OPERATORS = frozenset(f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul"))
-"""Recorded operators that are products."""
+_OPERATORS = frozenset(
+    f"aten.{name}" for name in "mm addmm bmm baddbmm matmul convolution cudnn_convolution".split()
+)
+"""Recorded operators that are products, or convolutions."""
 _LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
 _FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
 _METHODS = ("matmul", "mm", "bmm")
@@ -62,10 +70,10 @@ _TRANSPOSED = ("T", "mT")
 class LibraryProducts:
     """A product that a launcher leaves to PyTorch becomes a launch of its own.
 
-    Applies to ``torch.matmul``, ``mm``, ``bmm``, ``addmm``, ``@`` and ``linear`` among the
-    launcher's own statements, where the operands' types and numbers of dimensions follow from its
-    parameters. Products of fp32 take passes of tf32 if the bound admits them, and stay with PyTorch
-    if it admits none: exact ones run on the scalar pipe in both.
+    Applies to ``torch.matmul``, ``mm``, ``bmm``, ``addmm``, ``@``, ``linear`` and ``conv1d`` to
+    ``conv3d`` among the launcher's own statements, where the operands' types and numbers of
+    dimensions follow from its parameters. Products of fp32 take passes of tf32 if the bound admits
+    them, and stay with PyTorch if it admits none: exact ones run on the scalar pipe in both.
     """
 
     kind = "own product"
@@ -152,9 +160,8 @@ class _Types:
         code = render_code(tensor.origin)
         if not self.is_param(tensor.origin) or (tensor.rank is None and not tensor.keeps_rank):
             return None
-        conditions = (f"isinstance({code}, torch.Tensor)",)
-        if tensor.rank is None:
-            conditions += (f"{code}.dim() == {rank}",)
+        assumed = () if tensor.rank is not None else (f"{code}.dim() == {rank}",)
+        conditions = (f"isinstance({code}, torch.Tensor)", *assumed)
         return _Type(tensor.rank or rank, f"{code}.dtype", tensor, conditions, (code,))
 
     def is_param(self, node: cst.BaseExpression) -> bool:
@@ -260,10 +267,14 @@ class _Writer:
             return [statement]
         ahead: list[cst.BaseStatement] = []
         while True:
-            products = [p for node in nodes_within(statement) if (p := _as_product(node))]
+            products = [p for node in nodes_within(statement) if (p := self._operation(node))]
             for product in reversed(products):  # the innermost first
-                is_first = not _calls_before(statement, product.call)
-                lines = self._launched(product, statement) if is_first else None
+                if _calls_before(statement, product.call):
+                    continue
+                if isinstance(product, Convolution):
+                    lines = self._convolved(product, statement)
+                else:
+                    lines = self._launched(product, statement)
                 if lines is not None:
                     name, lines_ahead = lines
                     ahead += lines_ahead
@@ -275,31 +286,87 @@ class _Writer:
             else:
                 return [*ahead, statement]
 
+    def _operation(self, node: cst.CSTNode) -> _Product | Convolution | None:
+        return _as_product(node) or as_convolution(node, self._types.is_param)
+
+    def _convolved(
+        self, convolution: Convolution, statement: cst.BaseStatement
+    ) -> tuple[str, list[cst.BaseStatement]] | None:
+        """Return the name of a convolution's result, and the statements that compute it."""
+        lhs, rhs, rank = convolution.lhs, convolution.rhs, convolution.rank
+        first, second = self._types.of(lhs, rank), self._types.of(rhs, rank)
+        if first is None or second is None or not self._types.is_param(rhs):
+            return None
+        types, fits = [first, second], list(convolution.conditions)
+        if first.rank != rank or second.rank != rank:
+            return None
+        filters = render_code(rhs)
+        fits.append(f"{filters}.is_contiguous()")
+        if convolution.bias is not None:
+            bias = self._added(convolution.bias, f"{filters}.shape[0]")
+            if bias is None:
+                return None
+            types, fits = [*types, bias[0]], [*fits, *bias[1]]
+        if self._types.is_param(lhs):
+            fits.append(f"{render_code(lhs)}.shape[1] == {filters}.shape[1]")
+        self._rely_on(types, fits)
+        name = self._name_of(convolution.call, statement, first)
+        operands, lines = self._operands(name, (lhs, rhs, convolution.bias))
+        x, w = operands["lhs"], operands["rhs"]
+        if not self._types.is_param(lhs):  # PyTorch raises as well
+            lines.append(parse_statement(f"assert {x}.shape[1] == {w}.shape[1]"))
+        sizes, arguments, grid = convolution_arguments(convolution, operands, name)
+        like = f"dtype={x}.dtype, device={x}.device"
+        lines.append(parse_statement(f"{name} = torch.empty({sizes}, {like})"))
+        function = free_name(f"{name}_kernel", self._taken)
+        self.functions.append(convolution_function(function, arguments, self._precision))
+        constants = [p.name.value for p in self.functions[-1].params.params if p.annotation]
+        lines.append(launch_line(function, grid, arguments, {"num_warps": "4"}, constants))
+        return name, lines
+
+    def _added(self, bias: cst.BaseExpression, count: str) -> tuple[_Type, list[str]] | None:
+        """Return the type of a bias, and that it has one number for each of so many columns."""
+        of = self._types.of(bias, 1) if self._types.is_param(bias) else None
+        code = render_code(bias)
+        fits = [f"{code}.is_contiguous()", f"{code}.numel() == {count}"]
+        return None if of is None or of.rank != 1 else (of, fits)
+
+    def _operands(
+        self, name: str, nodes: Sequence[cst.BaseExpression | None]
+    ) -> tuple[dict[str, str], list[cst.BaseStatement]]:
+        """Return a name for each operand, and the statements that assign those that have none."""
+        operands: dict[str, str] = {}
+        lines: list[cst.BaseStatement] = []
+        for word, node in zip(("lhs", "rhs", "bias"), nodes, strict=True):
+            if node is None:
+                continue
+            operands[word] = code = render_code(node)
+            if not isinstance(node, cst.Name):
+                operands[word] = free_name(f"{name}_{word}", self._taken)
+                lines.append(parse_statement(f"{operands[word]} = {code}"))
+        return operands, lines
+
     def _launched(
         self, product: _Product, statement: cst.BaseStatement
     ) -> tuple[str, list[cst.BaseStatement]] | None:
         """Return the name of a product's result, and the statements that compute it."""
         rank = 3 if _is_batched(product) else 2
         first, second = self._types.of(product.lhs, rank), self._types.of(product.rhs, rank)
-        bias = None if product.bias is None else self._types.of(product.bias, 1)
-        if product.bias is not None and not self._types.is_param(product.bias):
+        if first is None or second is None:
             return None
-        unknown = first is None or second is None or (product.bias is not None and bias is None)
-        if unknown or first is None or second is None:
-            return None
-        if first.rank != second.rank or first.rank not in (2, 3) or (bias and bias.rank != 1):
+        if not _is_batched(product) and first.rank > second.rank == 2:
+            return self._with_rows(product, statement, first)
+        if first.rank != second.rank or first.rank not in (2, 3):
             return None
         if first.rank == 3 and not _is_batched(product):  # others may broadcast the first axis
             return None
-        types = [t for t in (first, second, bias) if t is not None]
-        if bias is not None and not self._types.is_param(product.rhs):
-            return None
-        if bias is not None and product.bias is not None:
-            added, axis = render_code(product.bias), 0 if product.is_linear else 1
-            columns = f"{render_code(product.rhs)}.shape[{axis}]"
-            fits = [f"{added}.is_contiguous()", f"{added}.numel() == {columns}"]
-        else:
-            fits = []
+        types, fits = [first, second], list[str]()
+        if product.bias is not None:
+            columns = f"{render_code(product.rhs)}.shape[{0 if product.is_linear else 1}]"
+            bias = self._added(product.bias, columns)
+            if bias is None or not self._types.is_param(product.rhs):
+                return None
+            types, fits = [*types, bias[0]], bias[1]
         if self._are_params(product):
             axes = first.rank - 1, second.rank - (1 if product.is_linear else 2)
             sizes = zip((product.lhs, product.rhs), axes, strict=True)
@@ -311,6 +378,26 @@ class _Writer:
         self._rely_on(types, fits)
         name = self._name_of(product.call, statement, first)
         return name, list(self._statements(product, name, first.rank))
+
+    def _with_rows(
+        self, product: _Product, statement: cst.BaseStatement, first: _Type
+    ) -> tuple[str, list[cst.BaseStatement]] | None:
+        """Return the result of a product whose left operand has more axes than a matrix.
+
+        The product is that of the matrix of all its rows.
+        """
+        rows = cst.Name(free_name("rows", self._taken))
+        self._types.own[rows.value] = replace(first.tensor, rank=2, keeps_rank=False)
+        inner = replace(product, call=rows, lhs=rows)
+        launched = self._launched(inner, statement)
+        if launched is None:
+            return None
+        name = self._name_of(product.call, statement, first)
+        operands, lines = self._operands(name, (product.lhs, None, None))
+        x, result = operands["lhs"], launched[0]
+        lines.append(parse_statement(f"{rows.value} = {x}.reshape(-1, {x}.shape[-1])"))
+        view = parse_statement(f"{name} = {result}.view(*{x}.shape[:-1], {result}.shape[1])")
+        return name, [*lines, *launched[1], view]
 
     def _rely_on(self, types: Sequence[_Type], fits: Sequence[str]) -> None:
         """Add conditions: that operands have these types, all floats alike, and that they fit."""
@@ -334,20 +421,8 @@ class _Writer:
         return self._types.is_param(product.lhs) and self._types.is_param(product.rhs)
 
     def _statements(self, product: _Product, name: str, rank: int) -> Iterator[cst.BaseStatement]:
-        operands: dict[str, str] = {}
-        for word, node in (
-            ("lhs", product.lhs),
-            ("rhs", product.rhs),
-            ("bias", product.bias),
-        ):
-            if node is None:
-                continue
-            code = render_code(node)
-            if not isinstance(node, cst.Name):
-                operands[word] = free_name(f"{name}_{word}", self._taken)
-                yield parse_statement(f"{operands[word]} = {code}")
-            else:
-                operands[word] = code
+        operands, lines = self._operands(name, (product.lhs, product.rhs, product.bias))
+        yield from lines
         first, second = operands["lhs"], operands["rhs"]
         over, to = (-1, -2) if product.is_linear else (-2, -1)
         if not self._are_params(product):  # PyTorch raises as well, but for many batches

@@ -1,8 +1,8 @@
 """Layers of PyTorch that a model holds and calls become calls of the functions that they are.
 
 ``self.fc(x)`` with ``self.fc = nn.Linear(...)`` is
-``torch.nn.functional.linear(x, self.fc.weight, self.fc.bias)``: a product that has operands. Layers
-that are wrapped, hooked or bound again keep their call.
+``torch.nn.functional.linear(x, self.fc.weight, self.fc.bias)``: a product that has operands, and so
+are convolutions. Layers that are wrapped, hooked or bound again keep their call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from solkit.tuner.proposers.rewriter._parse import (
 
 __all__ = ["with_plain_layers"]
 
-_CONSTRUCTORS = ("nn.Linear", "torch.nn.Linear", "Linear")
+_CONV = ("stride", "padding", "dilation", "groups")
+_SETTINGS: dict[str, tuple[str, ...]] = {"Linear": (), **{f"Conv{d}d": _CONV for d in (1, 2, 3)}}
+"""Layers, and the attributes that their functions get behind weight and bias."""
+_PLAIN_PADDING = ("'zeros'", '"zeros"')
 _WRAPS = ("register_", "parametrize", "weight_norm", "spectral_norm", "prune", "quantiz")
 """Words of a file by which a layer's call may do more than its function does."""
 
@@ -33,7 +36,7 @@ def with_plain_layers(tree: cst.Module) -> cst.Module:
     if not _imports_torch(tree) or any(word in tree.code for word in _WRAPS):
         return tree
     classes = [node for node in tree.body if isinstance(node, cst.ClassDef)]
-    if any(node.name.value == "Linear" for node in classes) or _imports_other_linear(tree):
+    if any(node.name.value in _SETTINGS for node in classes) or _imports_other_layers(tree):
         return tree
     pairs = [pair for node in classes for pair in _pairs_of(node)]
     innermost = [pair for pair in pairs if not _holds_other(pair[0], pairs)]
@@ -52,19 +55,19 @@ def _imports_torch(tree: cst.Module) -> bool:
     return "torch" in names and "torch" not in assigned_names(*rebound)
 
 
-def _imports_other_linear(tree: cst.Module) -> bool:
-    """Tell whether ``Linear`` or ``nn`` of the file may be another than PyTorch's."""
+def _imports_other_layers(tree: cst.Module) -> bool:
+    """Tell whether a layer or ``nn`` of the file may be another than PyTorch's."""
     for node in nodes_within(tree):
         if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
             module = "" if node.module is None else render_code(node.module)
             names = {render_code(a.asname.name if a.asname else a.name) for a in node.names}
             if ("nn" in names and module != "torch") or (
-                "Linear" in names and module not in ("torch.nn", "torch.nn.modules")
+                names & set(_SETTINGS) and module not in ("torch.nn", "torch.nn.modules")
             ):
                 return True
-        elif isinstance(node, cst.FunctionDef) and node.name.value in ("Linear", "nn"):
+        elif isinstance(node, cst.FunctionDef) and node.name.value in (*_SETTINGS, "nn"):
             return True
-    return bool({"Linear", "nn"} & set(assigned_names(*tree.body)))
+    return bool({*_SETTINGS, "nn"} & set(assigned_names(*tree.body)))
 
 
 def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
@@ -79,14 +82,16 @@ def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
                 layer = render_code(call.func)
                 attribute = layer.removeprefix(f"{owner}.")
                 if layer != attribute and attribute in layers and call.args[0].keyword is None:
-                    value = render_code(call.args[0].value)
-                    bias = f", {layer}.bias" if layers[attribute] else ""
-                    code = f"torch.nn.functional.linear({value}, {layer}.weight{bias})"
+                    kind, may_add = layers[attribute]
+                    values = [render_code(call.args[0].value), f"{layer}.weight"]
+                    values += [f"{layer}.bias"] if may_add else []
+                    values += [f"{word}={layer}.{word}" for word in _SETTINGS[kind]]
+                    code = f"torch.nn.functional.{kind.lower()}({', '.join(values)})"
                     yield call, parse_expression(code)
 
 
-def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, bool]]:
-    """Yield attributes that are linear layers from ``__init__`` on, and whether they may add."""
+def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, tuple[str, bool]]]:
+    """Yield attributes that are layers from ``__init__`` on: their kinds, and whether they add."""
     owner = first_param(init)
     bound = [
         render_code(target.target)
@@ -100,12 +105,23 @@ def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, bo
             continue
         target, value = render_code(small.targets[0].target), small.value
         is_own = target.startswith(f"{owner}.") and bound.count(target) == 1
-        if is_own and isinstance(value, cst.Call) and render_code(value.func) in _CONSTRUCTORS:
-            yield target.removeprefix(f"{owner}."), _may_add(value)
+        if is_own and isinstance(value, cst.Call):
+            module, _, kind = render_code(value.func).rpartition(".")
+            if module in ("", "nn", "torch.nn") and kind in _SETTINGS and _pads_with_zeros(value):
+                yield target.removeprefix(f"{owner}."), (kind, _may_add(value, kind))
 
 
-def _may_add(call: cst.Call) -> bool:
-    """Tell whether a linear layer may have a bias."""
+def _may_add(call: cst.Call, kind: str) -> bool:
+    """Tell whether a layer may have a bias."""
     words = {arg.keyword.value: render_code(arg.value) for arg in call.args if arg.keyword}
     plain = [render_code(arg.value) for arg in call.args if arg.keyword is None]
-    return words.get("bias", plain[2] if len(plain) > 2 else "True") != "False"
+    place = 2 if kind == "Linear" else 7
+    return words.get("bias", plain[place] if len(plain) > place else "True") != "False"
+
+
+def _pads_with_zeros(call: cst.Call) -> bool:
+    """Tell whether a convolution does no more than its function does: nor may ``**`` say so."""
+    words = {arg.keyword.value: render_code(arg.value) for arg in call.args if arg.keyword}
+    plain = [arg for arg in call.args if arg.keyword is None]
+    is_known = len(plain) <= 8 and not any(arg.star for arg in call.args)
+    return is_known and words.get("padding_mode", _PLAIN_PADDING[0]) in _PLAIN_PADDING

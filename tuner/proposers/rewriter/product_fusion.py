@@ -245,6 +245,8 @@ def _with_epilogue(between: _Between) -> str:
     others = between.other_uses()
     if between.allocation is None or outputs & inputs or (others and not in_place):
         return ""
+    if not tile.is_matrix and calls_within(between.allocation, "torch.zeros", "torch.zeros_like"):
+        return ""  # what no program stores is 0
     if others and not _all_behind(others, launch):
         return ""
     name = free_name("product", {*product.function.names, *launch.function.names})

@@ -70,9 +70,11 @@ def test_channels_become_the_summed_axis_of_products_by_taps(source, count, is_r
     assert is_right(variant, source, **SIZES)
 
 
-PADDED = CONVOLUTION.replace("tl.static_range(TAPS)", "range(-1, 2)").replace(
-    "at + t - TAPS // 2", "at + t"
-).replace("* TAPS + t)", "* TAPS + t + 1)")
+PADDED = (
+    CONVOLUTION.replace("tl.static_range(TAPS)", "range(-1, 2)")
+    .replace("at + t - TAPS // 2", "at + t")
+    .replace("* TAPS + t)", "* TAPS + t + 1)")
+)
 
 
 @pytest.mark.parametrize(

@@ -204,3 +204,68 @@ def test_an_epilogue_by_block_pointers_joins_though_its_names_mean_something_els
     (fused,) = variants(FuseProducts(), plain, **SIDES)
     assert kernels_of(fused) == ["mm"]
     assert is_right(fused, plain, **SIDES)
+
+
+CHANNELS = """
+import torch.nn.functional as F
+
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(x, w, scale):
+    return F.relu(F.conv1d(F.relu(x), w) * scale[:, None])
+
+
+def inputs(N=2, C=5, K=6, L=21, device="cuda"):
+    w = torch.randn(K, C, 3, device=device)
+    return torch.randn(N, C, L, device=device), w, torch.rand(K, device=device)
+
+
+@triton.jit
+def relu(src, dst, count, BLOCK: tl.constexpr):
+    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(src + e, mask=e < count)
+    tl.store(dst + e, tl.maximum(v, 0.0), mask=e < count)
+
+
+@triton.jit
+def conv(x, w, y, N, C, K, L, P, R, B: tl.constexpr):
+    m = tl.program_id(0) * B + tl.arange(0, B)
+    k = tl.program_id(1) * B + tl.arange(0, B)
+    n = m // P
+    p = m % P
+    acc = tl.zeros((B, B), dtype=tl.float32)
+    for r0 in range(0, R, B):
+        r = r0 + tl.arange(0, B)
+        at = n[:, None] * C * L + (r // 3)[None, :] * L + p[:, None] + (r % 3)[None, :]
+        a = tl.load(x + at, mask=(m[:, None] < N * P) & (r[None, :] < R), other=0.0)
+        b = tl.load(w + k[None, :] * R + r[:, None], mask=(r[:, None] < R) & (k[None, :] < K))
+        acc += tl.dot(a, b)
+    inside = (m[:, None] < N * P) & (k[None, :] < K)
+    tl.store(y + (n[:, None] * K + k[None, :]) * P + p[:, None], acc, mask=inside)
+
+
+@triton.jit
+def scaled(y, scale, out, count, K, P, BLOCK: tl.constexpr):
+    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(y + e, mask=e < count) * tl.load(scale + e // P % K, mask=e < count)
+    tl.store(out + e, tl.maximum(v, 0.0), mask=e < count)
+
+
+def kernel(x, w, scale):
+    (N, C, L), K = x.shape, w.shape[0]
+    P = L - 2
+    h = torch.empty_like(x)
+    relu[(triton.cdiv(N * C * L, 64),)](x, h, N * C * L, BLOCK=64)
+    y = torch.empty((N, K, P), device=x.device)
+    conv[(triton.cdiv(N * P, 16), triton.cdiv(K, 16))](h, w, y, N, C, K, L, P, C * 3, B=16)
+    out = torch.empty_like(y)
+    scaled[(triton.cdiv(N * K * P, 64),)](y, scale, out, N * K * P, K, P, BLOCK=64)
+    return out
+"""
+
+
+def test_tensors_of_more_axes_than_a_products_tile_join_by_the_place_of_each_element(is_right):
+    joined = variants(FuseProducts(), CHANNELS)[0]
+    assert kernels_of(joined) == ["conv"]
+    assert is_right(joined, CHANNELS)
