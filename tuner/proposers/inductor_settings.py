@@ -51,7 +51,8 @@ class Choice:
         if not self.has_precision:
             return self
         precision = next((name for name, _ in triton_precisions(bound)), "ieee")
-        return replace(self, settings=dict.fromkeys(self.settings, precision))
+        own = dict.fromkeys(_PRECISE & self.settings.keys(), precision)
+        return replace(self, settings={**self.settings, **own})
 
 
 _PRECISE = frozenset(("solkit.own_products", "solkit.split_products"))
@@ -67,6 +68,11 @@ CHOICES = (
         "own products",
         "Products are kernels of the program, which compute operands and results in place.",
         {"solkit.own_products": "ieee"},  # solkit.adapters.inductor_program
+    ),
+    Choice(
+        "own narrow products",
+        "The same with products in the 16 bits that an operand had before it was widened.",
+        {"solkit.narrow_products": True, "solkit.own_products": "ieee"},
     ),
     Choice(
         "fused attention",

@@ -11,6 +11,7 @@ import triton
 
 from solkit.adapters.inductor import CaughtKernel, TemplateLaunch
 from solkit.adapters.inductor_program._attention_text import AttentionKernel
+from solkit.adapters.inductor_program._product_template import plain_text
 from solkit.adapters.inductor_space import PROCESSORS, block_values, inductor_space, launch_tests
 from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
 from solkit.errors import InputError
@@ -94,7 +95,8 @@ class ProgramKernel:
             cooperative=read.cooperative,
             obstacle="",
         )
-        return ProgramKernel(name, f"@triton.jit\n{read.function.rstrip()}\n", read.helpers, caught)
+        function = plain_text(read.function) if template else read.function
+        return ProgramKernel(name, f"@triton.jit\n{function.rstrip()}\n", read.helpers, caught)
 
     @property
     def arguments(self) -> tuple[str, ...]:

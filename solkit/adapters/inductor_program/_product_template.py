@@ -10,6 +10,8 @@ reduction in one go. The text here is in the plain form that rewrites read.
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from functools import cache
 from typing import Any
 
@@ -19,7 +21,7 @@ from torch._inductor.lowering import register_lowering
 from torch._inductor.select_algorithm import SymbolicGridFn, TritonTemplate, realize_inputs
 from torch._inductor.virtualized import V
 
-__all__ = ["PROCESSORS", "product"]
+__all__ = ["PROCESSORS", "plain_text", "product"]
 
 PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
@@ -51,6 +53,7 @@ def _lower_product(a: Any, b: Any, dtype: torch.dtype, precision: str, parts: in
         bool(batch),
         (rows % _MOST > 0, columns % _MOST > 0, depth % (parts * _MOST_DEPTH) > 0),
         precision if a.get_dtype() is torch.float32 else "",
+        depth,
     )
     layout = FixedLayout(a.get_device(), dtype, [*outer, rows, columns])
     choices: list[Any] = []
@@ -94,31 +97,39 @@ def _bytes(buffer: Any) -> int:
     return math.prod(map(int, buffer.get_size())) * int(buffer.get_dtype().itemsize)
 
 
+_MOST_SUMMED = 512
+"""Products that tensor cores sum in a row: they truncate, and three passes are to be exact."""
 _MOST, _MOST_DEPTH = 256, 128
 """Largest blocks: what they divide needs no mask."""
 
 
-def _first_config(batches: int, rows: int, columns: int, itemsize: int) -> dict[str, int]:
-    """Return block sizes, warps and stages to begin with."""
-    block_m = min(max(16, 1 << (rows - 1).bit_length()), 128)
-    block_n = min(max(16, 1 << (columns - 1).bit_length()), 128)
-    while batches * -(-rows // block_m) * -(-columns // block_n) < PROCESSORS:
-        if max(block_m, block_n) <= 32:
+def _first_config(outer: int, rows: int, columns: int, itemsize: int) -> dict[str, int]:
+    """Return block sizes, warps and stages to begin with: the largest that occupy the GPU."""
+    block_m, block_n = (
+        min(max(16, 1 << (size - 1).bit_length()), most)
+        for size, most in ((rows, 128), (columns, 256 if itemsize == 2 else 128))
+    )
+    while outer * -(-rows // block_m) * -(-columns // block_n) < PROCESSORS:
+        if block_n > 32 and block_n >= block_m:
+            block_n //= 2
+        elif block_m > 32:
+            block_m //= 2
+        else:
             break
-        block_m, block_n = (block_m // 2, block_n) if block_m > block_n else (block_m, block_n // 2)
+    elements = block_m * block_n
     return {
         "BLOCK_M": block_m,
         "BLOCK_N": block_n,
-        "BLOCK_K": 128 // itemsize,
+        "BLOCK_K": (128 if elements > 64 * 64 else 256) // itemsize,
         "GROUP_M": 8,
-        "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
+        "num_warps": 8 if elements >= 128 * 128 else 4,
         "num_stages": 3,
     }
 
 
 @cache
 def _template(
-    parts: int, is_batched: bool, masked: tuple[bool, bool, bool], precision: str
+    parts: int, is_batched: bool, masked: tuple[bool, bool, bool], precision: str, length: int
 ) -> TritonTemplate:
     """Return the template of products of matrices, or of batches of matrices.
 
@@ -127,6 +138,7 @@ def _template(
         is_batched: whether there is a batch.
         masked: whether rows, columns and the reduction need masks.
         precision: of fp32 in Triton's words; empty for narrow operands.
+        length: of the reduction.
     """
     has_outer = parts > 1 or is_batched
     outer, batch = ('"outer", ' if has else "" for has in (has_outer, is_batched))
@@ -137,32 +149,39 @@ def _template(
         whole = f"{parts * _MOST_DEPTH}"
         text += f"    PART: tl.constexpr = (K + {whole} - 1) // {whole} * {_MOST_DEPTH}\n"
         text += "    end = min(outer * PART + PART, K)\n"
-    text += _TILE + f"    for start in range({start}, {end}, BLOCK_K):\n" + _DEPTHS
-    text += _load(
-        "A",
-        f'({batch}"row", "a_depth")',
-        [*(["row < M"] if row else []), *([f"a_depth < {end}"] if depth else [])],
-    )
-    text += _load(
-        "B",
-        f'({batch}"b_depth", "column")',
-        [*([f"b_depth < {end}"] if depth else []), *(["column < N"] if column else [])],
-    )
     option = f', input_precision="{precision}"' if precision else ""
-    text += f"        acc += tl.dot(a, b{option})\n" + _STORE.replace("OUTER", outer)
+    is_nested = precision == "tf32x3" and length > _MOST_SUMMED
+    margin = "    " * (3 if is_nested else 2)
+    a_terms = [*(["row < M"] if row else []), *([f"a_depth < {end}"] if depth else [])]
+    b_terms = [*([f"b_depth < {end}"] if depth else []), *(["column < N"] if column else [])]
+    body = _DEPTHS + _load("A", f'({batch}"row", "a_depth")', a_terms, margin)
+    body += _load("B", f'({batch}"b_depth", "column")', b_terms, margin)
+    body += f"acc += tl.dot(a, b{option})\n"
+    if is_nested:
+        last = f"min(first + {_MOST_SUMMED}, {end})" if depth or parts > 1 else ""
+        last = last or f"first + {_MOST_SUMMED}"
+        body = body.replace("acc +=", "part +=")
+        text += _TILE + f"    for first in range({start}, {end}, {_MOST_SUMMED}):\n"
+        text += "        part = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)\n"
+        text += f"        for start in range(first, {last}, BLOCK_K):\n"
+        text += textwrap.indent(body, margin) + "        acc += part\n"
+    else:
+        text += _TILE + f"    for start in range({start}, {end}, BLOCK_K):\n"
+        text += textwrap.indent(body, margin)
+    text += _STORE.replace("OUTER", outer)
     name = f"solkit_product_{len(TritonTemplate.all_templates)}"
     return TritonTemplate(name=name, grid=_outer_grid if has_outer else _plain_grid, source=text)
 
 
-def _load(name: str, axes: str, terms: list[str]) -> str:
-    """Return the lines that load an operand, where all terms are true."""
+def _load(name: str, axes: str, terms: list[str], margin: str) -> str:
+    """Return the lines that load an operand, where all terms are true; `margin` comes later."""
     lower = name.lower()
     mask = " & ".join(f"({term})" for term in terms)
     shape = ("BLOCK_M", "BLOCK_K") if name == "A" else ("BLOCK_K", "BLOCK_N")
     given = f'"{lower}_mask"' if terms else "None"
     call = f'load_input("{name}", "{lower}", {axes}, mask={given}, '
-    call += f"indent_width=8, index_shape={shape!r})"
-    return (f"        {lower}_mask = {mask}\n" if terms else "") + f"        {{{{{call}}}}}\n"
+    call += f"indent_width={len(margin)}, index_shape={shape!r})"
+    return (f"{lower}_mask = {mask}\n" if terms else "") + f"{{{{{call}}}}}\n"
 
 
 @SymbolicGridFn
@@ -197,10 +216,21 @@ _TILE = """\
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 """
 _DEPTHS = """\
-        a_depth = start + tl.arange(0, BLOCK_K)[None, :]
-        b_depth = start + tl.arange(0, BLOCK_K)[:, None]
+a_depth = start + tl.arange(0, BLOCK_K)[None, :]
+b_depth = start + tl.arange(0, BLOCK_K)[:, None]
 """
 _STORE = """\
     mask = (row < M) & (column < N)
     {{store_output((OUTER"row", "column"), "acc", "mask", val_shape=("BLOCK_M", "BLOCK_N"))}}
 """
+
+
+def plain_text(function: str) -> str:
+    """Return a template's function without names that only stand for others."""
+    function = function.replace("    INDEX_DTYPE : tl.constexpr = tl.int32\n", "")
+    if "INDEX_DTYPE :" not in function:
+        function = function.replace(".to(INDEX_DTYPE)", "")
+    for name, parameter in re.findall(r"^    ([AB]) = (arg_[AB])$", function, re.MULTILINE):
+        function = function.replace(f"    {name} = {parameter}\n", "")
+        function = re.sub(rf"\b{name}\b", parameter, function)
+    return re.sub(r"\n\n+", "\n", function)
