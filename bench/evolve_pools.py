@@ -46,7 +46,8 @@ from solkit.surrogate.plan import Forecast
 from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, VariantOutcome
+from solkit.tuner.evolution.evolution_search import EvolutionSearch
+from solkit.tuner.evolution.variant_evaluator import Ranking, VariantOutcome
 
 WITHIN = 1.05
 LEAST_KERNELS, LEAST_POINTS = 4, 24

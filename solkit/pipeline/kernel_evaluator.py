@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
     from solkit.surrogate.plan import Forecast, Ranked
     from solkit.tuner.evolution.acquisition import Point
-    from solkit.tuner.evolution.evolution_search import Ranking, Study, VariantOutcome
+    from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
 
 __all__ = [
     "Advise",
@@ -183,7 +183,7 @@ class KernelEvaluator:
 
     def studied(self) -> Sequence[Study]:
         """Return what was found out of foreseen candidates since the last call."""
-        from solkit.tuner.evolution.evolution_search import Study
+        from solkit.tuner.evolution.variant_evaluator import Study
 
         studies = [self._read_study(point, study) for point, study in self._ahead.ended()]
         for point, compiled in self._compiled_ahead.ended():
@@ -195,7 +195,7 @@ class KernelEvaluator:
         """Return what a study says; a ranking before compiling knows of no spills."""
         from solkit.tuner.common_failure import failure_reason
         from solkit.tuner.evolution.acquisition import Point
-        from solkit.tuner.evolution.evolution_search import Study
+        from solkit.tuner.evolution.variant_evaluator import Study
 
         if study is None:
             return Study(point, refused=_TOO_LONG, is_telling=True)
@@ -368,7 +368,7 @@ class KernelEvaluator:
         """Return forecasts of variants' candidates, without a GPU."""
         from solkit.surrogate.ranking import RankSettings, Request, rank
         from solkit.tuner.evolution.acquisition import Point
-        from solkit.tuner.evolution.evolution_search import Ranking
+        from solkit.tuner.evolution.variant_evaluator import Ranking
 
         refused: dict[str, str] = {}
         points = {}
@@ -512,7 +512,7 @@ class KernelEvaluator:
 
     def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it; again if the conditions were unreliable."""
-        from solkit.tuner.evolution.evolution_search import VariantOutcome
+        from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
         if self.log is not None:
             self.log.variants[variant.id] = variant
@@ -602,7 +602,7 @@ class KernelEvaluator:
     def _measure_safely(
         self, configuration: Configuration, prospect: PreparedCandidate
     ) -> VariantOutcome:
-        from solkit.tuner.evolution.evolution_search import VariantOutcome
+        from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
         try:
             return self.judged(prospect, self._await_outcome(configuration, prospect))
@@ -618,8 +618,8 @@ class KernelEvaluator:
 
     def judged(self, prospect: PreparedCandidate | None, outcome: Outcome) -> VariantOutcome:
         """Return what an outcome says of a candidate."""
-        from solkit.tuner.evolution.evolution_search import VariantOutcome
         from solkit.tuner.evolution.population_archive import behaviour_of
+        from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
         counts = outcome.verdict.is_right
         result = None if prospect is None else score_result(prospect.result, outcome, self.device)

@@ -27,7 +27,8 @@ from solkit.pipeline.studying import Shape
 
 if TYPE_CHECKING:
     from solkit.tuner.evolution.acquisition import Point
-    from solkit.tuner.evolution.evolution_search import EvolutionSearch, VariantOutcome
+    from solkit.tuner.evolution.evolution_search import EvolutionSearch
+    from solkit.tuner.evolution.variant_evaluator import VariantOutcome
     from solkit.tuner.proposers.rewriter.size_guard import SizeBound
 
 __all__ = ["SIZE_GUARD", "Practice"]
@@ -333,7 +334,7 @@ class Practice:
 
     def _measure_once(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> VariantOutcome:
         """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
-        from solkit.tuner.evolution.evolution_search import VariantOutcome
+        from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
         original = self.world.original
         if self.world.fits_one_shape(bred.variant) and shape != original.whole_shape:

@@ -28,8 +28,8 @@ from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _Run
 from solkit.pipeline.practice import Practice
-from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
+from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
 FILE = """
 import torch

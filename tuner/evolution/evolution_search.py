@@ -29,11 +29,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from solkit.core import (
     HOPELESS,
@@ -63,16 +63,15 @@ from solkit.tuner.evolution.bandit import Bandit
 from solkit.tuner.evolution.population_archive import Archive
 from solkit.tuner.evolution.practising import finalists
 from solkit.tuner.evolution.shared_faults import shared_fault
+from solkit.tuner.evolution.variant_evaluator import (
+    Ranking,
+    Study,
+    VariantEvaluator,
+    VariantOutcome,
+)
 from solkit.tuner.proposers import Proposer
 
-__all__ = [
-    "EXPECTED",
-    "EvolutionSearch",
-    "Ranking",
-    "Study",
-    "VariantEvaluator",
-    "VariantOutcome",
-]
+__all__ = ["EXPECTED", "EvolutionSearch"]
 
 _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
@@ -87,6 +86,9 @@ _PATIENCE_S = 0.5
 _STARVED_S = 2.0
 """Seconds without anything to measure after which proposals are asked for, though some of the old
 that are left still promise a gain."""
+_UNUSED_S = 3.0
+"""Seconds after which a GPU that waits measures the best that is ready, though it promises hardly
+anything: forecasts err, and a budget that is not spent finds nothing."""
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _IDLE_S, _IDLE_ROUNDS = 30.0, 2
 """The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
@@ -100,26 +102,6 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
 
 
-@dataclass(frozen=True)
-class VariantOutcome:
-    """Outcome of measuring a candidate.
-
-    Attributes:
-        verdict: of the bench.
-        time_ms: ``None`` if it failed, or its time does not count.
-        behaviour: as `solkit.tuner.evolution.population_archive.behaviour_of` tells.
-        result: its bound, its analysis, and its gap taken apart; ``None`` if it is unusable.
-        why: why it failed, a sentence.
-    """
-
-    verdict: Verdict
-    time_ms: float | None = None
-    behaviour: tuple[str, ...] = ()
-    result: Result | None = None
-    why: str = ""
-
-
-T = TypeVar("T")
 Streams = Sequence[tuple[Proposer, Iterator[Proposal]]]
 Answers = list[tuple[Proposer, "list[Proposal] | SolkitError"]]
 """What each proposer gave, or why it gave nothing."""
@@ -131,102 +113,6 @@ class _Portion:
 
     chosen: int
     looked_at: int
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Forecasts of some variants.
-
-    Attributes:
-        points: candidates that may be measured.
-        refused: why a variant cannot be measured, by its id.
-    """
-
-    points: Sequence[Point]
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Study:
-    """Knowledge of a candidate that was analysed and compiled ahead.
-
-    Attributes:
-        point: the candidate, with the forecast that compiling it led to.
-        low_ms: the least time by that forecast; ``None`` if there is none.
-        refused: why it cannot be measured, a sentence; empty if it can.
-        is_telling: whether other parameters of its variant may fail alike.
-    """
-
-    point: Point
-    low_ms: float | None = None
-    refused: str = ""
-    is_telling: bool = False
-
-
-class VariantEvaluator(Protocol):
-    """Interface of an evaluator, which ranks and measures variants."""
-
-    def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
-        """Return what is expected of variants; `otherwise_ms` where nothing is known."""
-
-    def measure(self, point: Point, variant: Variant) -> VariantOutcome:
-        """Check a candidate and time it."""
-
-    @property
-    def overlaps(self) -> bool:
-        """True if `begin` returns before the work is done."""
-
-    def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Do work that needs no GPU while candidates are measured, some of it at a time."""
-
-    def foresee(self, points: Sequence[Point]) -> None:
-        """Study candidates that may be measured soon, the most promising first: as many as it can.
-
-        Those that were studied, or are being, are not studied again.
-        """
-
-    def studied(self) -> Sequence[Study]:
-        """Return what was found out of candidates since the last call."""
-
-    def is_late(self, point: Point) -> bool:
-        """Tell whether studying a candidate takes much longer than usual."""
-
-    def is_ready(self, point: Point) -> bool:
-        """Tell whether a candidate is studied and its variant is checked, as far as it will be."""
-
-    def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
-        """Wait until a study, a check or one of `others` ends; false if there is none."""
-
-    def idle_s(self) -> float:
-        """Return the seconds since the last measurement; 0 in a replay, where nothing waits."""
-
-    def expect_parent(self, brief: Brief) -> None:
-        """Expect variants of a brief's kernel, by which they will be judged, to be checked soon."""
-
-    def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
-        """Expect variants to be checked soon, the most promising first, with their briefs."""
-
-    def check(self, variant: Variant, brief: Brief) -> Variant:
-        """Return the variant with what can be found out of its results without a GPU.
-
-        It stays unchecked if that takes long: see `checked_late`.
-
-        Args:
-            variant: unchecked so far.
-            brief: its proposer's.
-        """
-
-    def checked_late(self) -> Sequence[Variant]:
-        """Return the variants whose checks took long and have ended since the last call."""
-
-    def await_checks(self, variants: Collection[str]) -> None:
-        """Wait a while for the checks of variants that took long."""
-
-    def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
-        """Return what a proposer is told of a variant."""
-
-    def spent_s(self) -> float:
-        """Return GPU seconds that were spent."""
 
 
 class EvolutionSearch:
@@ -416,6 +302,8 @@ class EvolutionSearch:
             point = self._frontier.choose(self._is_due)
         elif not may_wait:
             point = self._frontier.choose(self._world.is_ready)
+        elif self._world.idle_s() > _UNUSED_S:
+            point = self._frontier.choose(self._is_due)
         if point is None:
             with span("waiting for a candidate"):
                 self._world.await_any(pending, _LOOK_S)

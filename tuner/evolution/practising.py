@@ -23,7 +23,7 @@ from solkit.core import Bred, Finalist, Practised, Value, Verdict
 from solkit.tuner.evolution.population_archive import Archive
 
 if TYPE_CHECKING:
-    from solkit.tuner.evolution.evolution_search import VariantOutcome
+    from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
 __all__ = [
     "MOST_SHAPES",

@@ -36,6 +36,9 @@ T = TypeVar("T")
 _SHORT_S, _SLOW_S = 0.005, 1.0
 _DRAWING_S, _FEWEST = 4.0, 8
 """Seconds for drawing inputs, but no fewer samples: eight still have a 95 % interval."""
+_FAR, _LEAST = 4.0, 2
+"""So many times beyond its limit, a side needs only so many samples, and one call to warm up: eight
+calls of a reference with thousands of launches, and reading what ran, took half a search."""
 _SEARCHED = 20
 """Samples in a search: the interval of most medians is within 1 % by then."""
 _COSTLY_DRAW_S, _COSTLY_WARMUP, _COSTLY_BUDGET_S = 0.005, 2, 1.0
@@ -277,6 +280,7 @@ def _sample_round(
     untimed, count = turns
     ran: list[list[Interval]] = [[] for _ in sides]
     begun: list[list[Any]] = [[] for _ in sides]
+    warmed = [0 for _ in sides]  # calls that are left out
     for side in sides:
         side.start()
     for turn in itertools.count():
@@ -286,23 +290,30 @@ def _sample_round(
             break
         turn_inputs = begin()
         for which in order.sample(range(len(sides)), k=len(sides)):
-            timed = len(taken[which].times) + len(ran[which]) - untimed
-            if (
-                timed >= _FEWEST
-                and _total_s((*taken[which].ran, *ran[which])) > sides[which].limit_s
-            ):
+            is_warming = turn < untimed
+            timed = len(taken[which].times) + len(ran[which]) - warmed[which]
+            took_s = _total_s((*taken[which].ran, *ran[which]))
+            if _sits_out(warmed[which] if is_warming else timed, is_warming, took_s, sides[which]):
                 continue
             start = clock()
             sides[which].call()
             ran[which].append(Interval(start, clock()))
             begun[which].append(turn_inputs)
+            warmed[which] += is_warming
     for which, (side, series) in enumerate(zip(sides, taken, strict=True)):
         times = side.stop()
         if len(times) != len(ran[which]):
             raise ActivityError(f"{len(times)} times for {len(ran[which])} calls")
-        series.times += times[untimed:]
-        series.ran += ran[which][untimed:]
-        series.begun += begun[which][untimed:]
+        series.times += times[warmed[which] :]
+        series.ran += ran[which][warmed[which] :]
+        series.begun += begun[which][warmed[which] :]
+
+
+def _sits_out(calls: int, is_warming: bool, took_s: float, side: Side) -> bool:
+    """Tell whether a side has enough calls of a kind, for the time that all of them took."""
+    if took_s > _FAR * side.limit_s:
+        return calls >= (1 if is_warming else _LEAST)
+    return not is_warming and calls >= _FEWEST and took_s > side.limit_s
 
 
 def _total_s(calls: Sequence[Interval]) -> float:

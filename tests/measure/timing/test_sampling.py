@@ -60,13 +60,21 @@ def noisy(scale, seed=1):
 
 def test_a_side_with_little_time_sits_out_once_it_has_a_few_samples():
     sides = Sides(noisy(0.001), seconds_per_call=0.01)
-    sides.both[1].limit_s = 0.0
+    sides.both[1].limit_s = 0.04
     candidate, reference = run(sides, SamplingPlan(warmup=3, minimum=30))
     assert (len(candidate.times), len(reference.times)) == (30, 8)
     assert len(reference.ran) == len(reference.begun) == 8
     sides.both[1].limit_s = 0.195
     _, reference = run(sides, SamplingPlan(warmup=3, minimum=30))
     assert len(reference.times) == 17  # and three before: .20 s
+
+
+def test_a_side_far_beyond_its_time_is_called_three_times_the_first_as_a_warm_up():
+    sides = Sides(noisy(0.001), seconds_per_call=0.01)
+    sides.both[1].limit_s = 0.002
+    candidate, reference = run(sides, SamplingPlan(warmup=5, minimum=30))
+    assert (len(candidate.times), len(reference.times), len(reference.ran)) == (30, 2, 2)
+    assert sum(called.count("reference") for called in sides.rounds) == 3
 
 
 def test_a_search_times_few_calls_and_more_if_they_differ():

@@ -26,7 +26,8 @@ from solkit.core import (
 from solkit.errors import UnsupportedError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, Study, VariantOutcome
+from solkit.tuner.evolution.evolution_search import EvolutionSearch
+from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
 
 SOL_MS = 0.1
 COST_S = 1.0
@@ -679,6 +680,29 @@ def test_proposals_are_asked_for_while_the_gpu_waits_for_what_is_studied():
     breeding, _, _ = bred(proposer, world=Starved(), proposals=4)
     assert proposer.asked > 2
     assert breeding.archive.best.time_ms == 0.5
+
+
+@pytest.mark.parametrize("idle_s", [0.0, 4.0])
+def test_a_gpu_that_waits_measures_what_is_ready_though_it_promises_hardly_anything(idle_s):
+    class Slow(Proposer):
+        """Proposes again only once more was measured, or nobody will."""
+
+        def propose(self, brief):
+            if self.asked:
+                waited.append(world.more.wait(0.3))
+            return super().propose(brief)
+
+    class Idle(Waiting):
+        more = threading.Event()
+
+        def measure(self, point, variant):
+            if "meek" in variant.source:
+                self.more.set()
+            return super().measure(point, variant)
+
+    waited, world = [], Idle(idle_s)
+    bred(Slow("0.5 tile", "0.99 meek"), world=world, proposals=2, least_gain=0.4)
+    assert waited[0] is (idle_s > 3)
 
 
 class Studying(Overlapping):

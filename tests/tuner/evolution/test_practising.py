@@ -7,7 +7,6 @@ import math
 import pytest
 
 from solkit.core import Bred, Variant, Verdict
-from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
 from solkit.tuner.evolution.practising import (
     finalists,
@@ -15,6 +14,7 @@ from solkit.tuner.evolution.practising import (
     shapes_like,
     take_far_faster,
 )
+from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
 NEAR, FAR, ODD = {"M": 1}, {"M": 2}, {"M": 3}
 ORIGINAL = Bred(Variant("original", ""), time_ms=10.0)
