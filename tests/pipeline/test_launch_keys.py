@@ -51,3 +51,17 @@ def test_candidates_are_the_same_where_all_is_seen_of_both_in_time(seen, alike):
             future.set_exception(outcome)
     analyser = SimpleNamespace(launch_identity=lambda one: futures[one.path])
     assert are_same_launches(analyser, *both, 0.01) is alike
+
+
+def test_both_candidates_share_the_time_for_seeing_what_they_launch():
+    now, waits = [100.0], []
+
+    def result(limit_s):
+        waits.append(limit_s)
+        now[0] += 3.0
+        return "a"
+
+    analyser = SimpleNamespace(launch_identity=lambda _: SimpleNamespace(result=result))
+    both = [Configuration(f"{n}.py", "kernel", {"M": 7}) for n in range(2)]
+    assert are_same_launches(analyser, *both, 5.0, lambda: now[0])
+    assert waits == [5.0, 2.0]
