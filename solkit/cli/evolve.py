@@ -188,6 +188,7 @@ def evolve(
             chosen = _options.parse_params(params)
             _declared.check_declared_names(kernel, reference, shapes, chosen)
         gpu = None if recorded else _project.device_setting(device, kernel, on)
+        _start_servers(is_replay=bool(recorded))
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
 
@@ -215,6 +216,18 @@ def evolve(
         _write_reports(evolved, json, html)
         if evolved.original.time_ms is None:
             raise typer.Exit(exit_codes.exit_code_without_runs(evolved.stopped == "interrupted"))
+
+
+def _start_servers(*, is_replay: bool) -> None:
+    """Let the servers of what analyses and measures load torch while the rest loads here."""
+    from solkit.measure.guarded.processes import measuring_server
+    from solkit.measure.guarded.session import is_available
+    from solkit.processes import jobs
+
+    if is_replay or is_available():  # else the search says what it lacks
+        jobs.start()
+    if not is_replay and is_available():
+        measuring_server.start()
 
 
 def _evolve_settings(
