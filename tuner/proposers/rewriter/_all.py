@@ -30,7 +30,7 @@ from solkit.tuner.proposers.rewriter.repeated_loads import RepeatedLoads
 from solkit.tuner.proposers.rewriter.row_passes import RowPasses
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
-from solkit.tuner.proposers.rewriter.split_loops import Split
+from solkit.tuner.proposers.rewriter.split_loops import SharedLoops, Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
@@ -62,6 +62,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Retile(),
     PrivateSums(),
     Split(),
+    SharedLoops(),
     RowPasses(),
     Lanes(),
     Rows(),
@@ -95,7 +96,18 @@ _STRUCTURAL = (
     ),
     *(FusePrograms, FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
     TurnedBlocks,
-    *(FlatLoops, Unflatten, PrivateSums, Split, RowPasses, Lanes, Rows, OnePass, AlignedRows),
+    *(
+        FlatLoops,
+        Unflatten,
+        PrivateSums,
+        Split,
+        SharedLoops,
+        RowPasses,
+        Lanes,
+        Rows,
+        OnePass,
+        AlignedRows,
+    ),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)
 """Kinds that change what a program does; the others only how. They come first, and in pairs."""

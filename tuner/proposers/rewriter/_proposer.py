@@ -351,9 +351,24 @@ def _source_as_measured(brief: Brief) -> str:
     source = brief.source
     if text is not None and brief.params:
         source = with_defaults(text, brief.params)
-    source = canonical_form(source)
+    ranks = _recorded_ranks(brief)
+    source = canonical_form(source, ranks)
     if brief.result is None or not brief.result.analysis.is_whole:
         return source
     recorded = {kernel.launch.name for kernel in brief.result.analysis.own}
     followed = with_measured_path(source, recorded)
-    return source if followed == source else canonical_form(followed)
+    return source if followed == source else canonical_form(followed, ranks)
+
+
+def _recorded_ranks(brief: Brief) -> tuple[tuple[tuple[str, str], int], ...]:
+    """Return the numbers of axes of the tensors that launches got, where these are always as many.
+
+    They are pairs of `solkit.tuner.proposers.rewriter.star_arguments.Ranks`.
+    """
+    ranks: dict[tuple[str, str], set[int]] = {}
+    for kernel in brief.result.analysis.own if brief.result is not None else ():
+        for param, binding in kernel.launch.arguments.items():
+            if binding.tensor is not None:
+                axes = ranks.setdefault((kernel.launch.name, param), set())
+                axes.add(len(binding.tensor.shape))
+    return tuple((place, min(axes)) for place, axes in ranks.items() if len(axes) == 1)

@@ -22,6 +22,8 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * ``k.trans(1, 0)``, ``k.T`` and such are ``tl.trans(k)`` (`method_calls`).
 * Axes of reductions are counted from the first, and none is kept (`reduction_axes`).
 * Loads leave out what no store writes (`store_masks`).
+* Tuples and lists that a launcher unpacks are written out, and tensors that no kernel names are not
+  made (`host_tuples`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
 """
 
@@ -56,7 +58,12 @@ from solkit.tuner.proposers.rewriter._values import with_own_names
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
 from solkit.tuner.proposers.rewriter.decorated_arguments import with_decorated_arguments
 from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
-from solkit.tuner.proposers.rewriter.host_paths import without_other_devices
+from solkit.tuner.proposers.rewriter.host_paths import with_direct_names, without_other_devices
+from solkit.tuner.proposers.rewriter.host_tuples import (
+    with_known_tuples,
+    with_unrolled_lists,
+    without_unread_tensors,
+)
 from solkit.tuner.proposers.rewriter.index_axes import with_axes_at_uses
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
 from solkit.tuner.proposers.rewriter.late_quotients import with_late_quotients
@@ -81,13 +88,19 @@ _Statement = cst.BaseStatement | cst.SimpleStatementLine
 
 
 @functools.lru_cache(16)
-def canonical_form(source: str) -> str:
-    """Return a kernel file that does the same in the form that rewrites read best."""
+def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...] = ()) -> str:
+    """Return a kernel file that does the same in the form that rewrites read best.
+
+    Args:
+        source: the file.
+        recorded: numbers of axes of the tensors that launches got, as pairs of `Ranks`.
+    """
     try:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return source
-    written_out = (with_plain_arguments, with_plain_functions, with_plain_arguments)
+    plain_arguments = functools.partial(with_plain_arguments, recorded=dict(recorded))
+    written_out = (plain_arguments, with_plain_functions, plain_arguments)
     changes = (_in_lines, _with_model, *written_out, without_other_devices)
     split = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)
@@ -105,11 +118,14 @@ def canonical_form(source: str) -> str:
     for launcher in {
         launch.launcher.name.value: launch.launcher for launch in text.launches
     }.values():
-        body = _unpacked_within(statements_of(launcher))
+        body = _unpacked_within(with_unrolled_lists(statements_of(launcher)))
         params = {p.name.value for p in launcher.params.params}
-        plain = with_body(launcher, _with_own_host_names(body, params))
+        body = _with_own_host_names(body, params)
+        packed = _unpacked_within(with_known_tuples(body))
+        same = len(packed) == len(body)
+        plain = with_body(launcher, body if same else with_direct_names(packed))
         pairs += [(launcher, plain)] if render_code(plain) != render_code(launcher) else []
-    return render_module(replace_each(tree, pairs) if pairs else tree)
+    return render_module(without_unread_tensors(replace_each(tree, pairs) if pairs else tree))
 
 
 def _with_model(tree: cst.Module) -> cst.Module:

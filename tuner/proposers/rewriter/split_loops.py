@@ -69,7 +69,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._values import argument_bases, reads_other_trips
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
-__all__ = ["Split"]
+__all__ = ["SharedLoops", "Split"]
 
 _PARTS = (2, 4, 8, 16, 32, 64)
 _SCALAR_PARTS = (*_PARTS, 128, 256, 512)
@@ -100,36 +100,69 @@ class Split:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            programs = facts.programs(launch)
-            enough = _BLOCKS_PER_SM * facts.sms
-            if programs is not None and programs >= enough:
-                continue
-            parts = 16 if programs is None else max(2, _power_of_two_below(enough // programs))
-            if split := _split_launch(text, launch, parts, facts):
-                source, parts = split
-                few = "" if programs is None else f" by {programs} programs"
-                why = facts.explain_factors("tail", "latency")
-                yield Variant(
-                    source,
-                    f"{launch.function.name} reduces along a loop{few} for {facts.sms} "
-                    f"multiprocessors; {parts} parts fill more of them{why}.",
-                )
+            split = _split_launch(text, launch, facts, reduces=True)
+            if split is not None:
+                yield Variant(split[0], _intent(launch, "reduces along", split[1], facts))
+
+
+class SharedLoops:
+    """Loops that hand nothing on are shared by several programs, along a new axis of the grid.
+
+    Applies to functions of which few programs run, and whose loops store in each trip at places of
+    its own.
+    """
+
+    kind = "shared loops"
+    helps = ("few blocks", "tail", "part-filled wave", "one trip at a time", "latency")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        source, intents = "", list[str]()
+        for name in [launch.function.name for launch in text.single]:
+            for launch in text.launches_of(name):
+                split = _split_launch(text, launch, facts, reduces=False)
+                following = None if split is None else parse_kernel(split[0])
+                if split is not None and following is not None:
+                    intents.append(_intent(launch, "writes in", split[1], facts))
+                    source, text = split[0], following
+        if source:
+            yield Variant(source, " ".join(intents))
+
+
+def _intent(launch: Launch, does: str, parts: int, facts: Facts) -> str:
+    programs = facts.programs(launch)
+    few = "" if programs is None else f" by {programs} programs"
+    why = facts.explain_factors("tail", "latency")
+    return (
+        f"{launch.function.name} {does} a loop{few} for {facts.sms} multiprocessors; {parts} parts "
+        f"fill more of them{why}."
+    )
 
 
 def _split_launch(
-    text: KernelText, launch: Launch, parts: int, facts: Facts
+    text: KernelText, launch: Launch, facts: Facts, *, reduces: bool
 ) -> tuple[str, int] | None:
     """Return the file with a launch split, and in how many parts; ``None`` if that cannot be.
 
     Blocks that are carried have one size in all of its launches: a parameter, if it may change.
+
+    Args:
+        text: the file.
+        launch: to be split.
+        facts: say how many programs it has.
+        reduces: whether its loops leave something that a later launch joins.
     """
+    programs, enough = facts.programs(launch), _BLOCKS_PER_SM * facts.sms
+    if programs is not None and programs >= enough:
+        return None
+    parts = 16 if programs is None else max(2, _power_of_two_below(enough // programs))
     cut = _cut(launch, facts)
+    if not cut.phases or any(phase.results for phase in cut.phases) is not reduces:
+        return None
     if any(result.start.shape for phase in cut.phases for result in phase.results):
         text = parse_kernel(lifted_constants(text)) or text
         launch = text.launches_of(launch.function.name)[0]
         cut = _cut(launch, facts)
-    if not cut.phases:
-        return None
     parts = min(parts, cut.possible_parts[-1])
     source = _SplitWriter(text, launch, cut, parts).source()
     return (source, parts) if source else None
@@ -227,7 +260,28 @@ def _cut(launch: Launch, facts: Facts) -> _Cut:
             phase, body[place + 1 :] = _reduced(launch, phase, body[place + 1 :])
             phases.append(replace(phase, place=len(result)))
             result.append(phase.loop.node)
-    return _Cut(tuple(result), tuple(phases) if any(phase.results for phase in phases) else ())
+    if _loads_what_parts_write(launch, result, phases):
+        return _Cut()
+    return _Cut(tuple(result), tuple(phases))
+
+
+def _loads_what_parts_write(
+    launch: Launch, body: Sequence[cst.BaseStatement], phases: Sequence[_Phase]
+) -> bool:
+    """Tell whether a load outside loops may meet a write that comes later, in a shared kernel.
+
+    All parts and all later kernels load anew: some would load what another wrote.
+    """
+    loops, loaded = {phase.place for phase in phases}, set[str]()
+    last = max(loops, default=-1)
+    for place, statement in enumerate(body[: last + 1]):
+        calls = list(filter(touches_memory, calls_within(statement)))
+        for call in filter(is_write, calls):
+            if loaded and may_meet(argument_bases(launch, call), loaded):
+                return True
+        if place not in loops:
+            loaded |= set[str]().union(*(argument_bases(launch, call) for call in calls))
+    return False
 
 
 def _long_loop(launch: Launch, statement: cst.BaseStatement, facts: Facts) -> Loop | None:
@@ -276,12 +330,21 @@ def _is_scanned(result: _Result) -> bool:
     return kind is CarriedKind.SUM or kind.is_extremum
 
 
-def _writes_in_order(loop: Loop) -> bool:
+def _writes_in_order(loop: Loop, running: Sequence[str] = ()) -> bool:
     """Tell whether places of writes move with the loop's variable, without going round.
 
     A variable that an address both adds and takes away leaves it where it is.
+
+    Args:
+        loop: the loop.
+        running: names that move with its variable.
     """
-    values = {b.target: parenthesized(b.value) for s in loop.body if (b := single_assignment(s))}
+    values = {
+        b.target: parenthesized(b.value)
+        for s in loop.body
+        if (b := single_assignment(s)) and b.target not in running
+    }
+    moving = {loop.name, *running}
     for call in calls_within(loop.node, *WRITES):
         pointer = call.args[0].value
         for _ in range(_MOST_NAMES):
@@ -289,10 +352,12 @@ def _writes_in_order(loop: Loop) -> bool:
         kinds = [
             type(node.operator)
             for node in nodes_within(pointer)
-            if isinstance(node, cst.BinaryOperation) and loop.name in names_within(node)
+            if isinstance(node, cst.BinaryOperation) and moving & names_within(node)
         ]
         other = set(kinds) - {cst.Add, cst.Multiply, cst.Subtract}
-        if other or (cst.Subtract in kinds and count_uses(pointer, loop.name) > 1):
+        uses = sum(count_uses(pointer, name) for name in moving)
+        chooses = any(moving & names_within(inner) for inner in calls_within(pointer))
+        if other or chooses or (cst.Subtract in kinds and uses > 1):
             return False
     return True
 
@@ -356,7 +421,8 @@ def _phase_of_loop(
         if is_last and (leader is None or "inf" not in leader.value):
             return None  # a part that sees nothing may end with the same extremum
         results.append(_Result(update, start))
-    if not results and not _writes(loop.node):
+    names = [update.name for update in running]
+    if not results and not (_writes(loop.node) and _writes_in_order(loop, names)):
         return None
     results.sort(key=lambda result: bool(result.update.leader))
     return _Phase(0, loop, tuple(results), running)
@@ -530,12 +596,13 @@ class _SplitWriter:
             )
             for name, (_, is_shared) in zip(names, bodies, strict=True)
         ]
-        allocated[0] = allocated[0].with_changes(leading_lines=launch.statement.leading_lines)
+        first, *others = [*allocated, *launched]
+        first = first.with_changes(leading_lines=launch.statement.leading_lines)
         return changed_text(
             text,
             functions={function.name: nodes[0]},
             added={function.name: nodes[1:]},
-            launches=[(launch.statement, [*allocated, *launched])],
+            launches=[(launch.statement, [first, *others])],
             parameters=[Parameter(self._split, self._parts, self._cut.possible_parts)],
         )
 

@@ -1,7 +1,7 @@
 """``*x.stride()`` in a launch becomes an argument for each axis, where the number of axes is known.
 
-It follows from ``B, H, S, D = x.shape``, from how the tensor is allocated, or from how many
-parameters the other arguments leave, to several tensors alike.
+It follows from ``B, H, S, D = x.shape``, from how the tensor is allocated, from what a recorded
+launch got, or from how many parameters the other arguments leave, to several tensors alike.
 """
 
 from __future__ import annotations
@@ -21,38 +21,50 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
 )
 
-__all__ = ["with_plain_arguments"]
+__all__ = ["Ranks", "with_plain_arguments"]
+
+Ranks = Mapping[tuple[str, str], int]
+"""Numbers of axes of tensors by the function that was launched with them, and its parameter."""
 
 
-def with_plain_arguments(tree: cst.Module) -> cst.Module:
-    """Return the module whose launches have no arguments that Python unpacks, where possible."""
+def with_plain_arguments(tree: cst.Module, recorded: Ranks) -> cst.Module:
+    """Return the module whose launches have no arguments that Python unpacks, where possible.
+
+    Args:
+        tree: the module.
+        recorded: what launches got.
+    """
     text = read_module(tree)
     if text is None:
         return tree
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for launcher in tree.body:
         if isinstance(launcher, cst.FunctionDef) and launcher.name.value not in text.functions:
-            pairs += _plain_launches(launcher, text.functions)
+            pairs += _plain_launches(launcher, text.functions, recorded)
     return replace_each(tree, pairs) if pairs else tree
 
 
 def _plain_launches(
-    launcher: cst.FunctionDef, functions: Mapping[str, JitFunction]
+    launcher: cst.FunctionDef, functions: Mapping[str, JitFunction], recorded: Ranks
 ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
     for call in calls_within(launcher):
         is_launch = isinstance(call.func, cst.Subscript)
         name = render_code(call.func.value) if isinstance(call.func, cst.Subscript) else ""
         if is_launch and name in functions and any(arg.star for arg in call.args):
-            args = _plain_args(call, functions[name], launcher)
+            args = _plain_args(call, functions[name], launcher, recorded)
             if args is not None:
                 yield call, call.with_changes(args=args)
 
 
 def _plain_args(
-    call: cst.Call, function: JitFunction, launcher: cst.FunctionDef
+    call: cst.Call, function: JitFunction, launcher: cst.FunctionDef, recorded: Ranks
 ) -> list[cst.Arg] | None:
     """Return a launch's arguments, each for one parameter; ``None`` if a number is not known."""
-    ranks = [_rank(arg, launcher) if arg.star == "*" else 1 for arg in call.args]
+    passed = _recorded_ranks(call, function, recorded)
+    ranks = [
+        passed.get(_unpacked(arg)) or _rank(arg, launcher) if arg.star == "*" else 1
+        for arg in call.args
+    ]
     tensors = {_unpacked(arg) for arg in call.args if arg.star == "*"}
     if any(arg.star == "**" for arg in call.args) or "" in tensors:
         return None
@@ -73,6 +85,22 @@ def _plain_args(
             return None
         args += _expanded(arg, rank) if arg.star else [arg]
     return args
+
+
+def _recorded_ranks(call: cst.Call, function: JitFunction, recorded: Ranks) -> dict[str, int]:
+    """Return the axes of tensors that a launch passes by their code, as they were recorded.
+
+    Where parameters are is clear ahead of the first argument that is unpacked.
+    """
+    ranks, is_placed = dict[str, int](), True
+    for place, arg in enumerate(call.args):
+        is_placed &= not arg.star
+        param = arg.keyword.value if arg.keyword else ""
+        if not param and is_placed and place < len(function.params):
+            param = function.params[place]
+        if (function.name, param) in recorded:
+            ranks[render_code(arg.value)] = recorded[function.name, param]
+    return ranks
 
 
 def _filled_otherwise(function: JitFunction) -> set[str] | None:

@@ -107,3 +107,12 @@ def test_parameters_that_do_not_divide_say_nothing():
     unsaid = THREE.replace("torch.empty((M, N), device=x.device)", "torch.relu(x)")
     unsaid = unsaid.replace("sbm, sbn,", "sbm, sbn, sbk,")
     assert not parse_kernel(canonical_form(HEADER + unsaid)).single
+
+
+def test_recorded_launches_tell_axes_that_the_launcher_does_not():
+    unlike = FILE.replace("sym, syn, M", "syb, sym, syn, M").replace(
+        "M, N = x.shape\n    y = torch.empty((M, N), device=x.device)", "M, N, y = made(x)"
+    )
+    recorded = (("copy", "x_ptr"), 2), (("copy", "y_ptr"), 3)
+    text = canonical_form(HEADER + unlike, recorded)
+    assert "x.stride(0), x.stride(1), y.stride(0), y.stride(1), y.stride(2), M" in text
