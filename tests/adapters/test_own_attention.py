@@ -82,6 +82,12 @@ CASES = {  # a body of q, k, v and the shapes
         PLAIN,
     ),
 }
+LARGE = {  # written, but not run
+    "one mask for many": (
+        "weigh((lambda s: s.masked_fill(torch.ones_like(s).triu(1) != 0, low))(q @ k.mT), v)",
+        "(40, 2048, 16), (40, 2048, 16), (40, 2048, 16)",
+    ),
+}
 LEFT = {"softmax of other axis": ("torch.softmax(q @ k.mT, -2) @ v", PLAIN)}
 NARROW = {"odd sizes", "shared keys"}
 
@@ -108,7 +114,7 @@ def written(paths, setting):
 def programs(tmp_path_factory):
     """By name the files of a reference and its program; no program where there is none."""
     folder, paths, pairs = tmp_path_factory.mktemp("attention"), {}, {}
-    for name, (body, shapes) in {**CASES, **LEFT}.items():
+    for name, (body, shapes) in {**CASES, **LARGE, **LEFT}.items():
         paths[name] = folder / f"{name.replace(' ', '_')}.py"
         paths[name].write_text(reference(body, shapes, "half" if name in NARROW else "wide"))
     texts = dict(zip(paths, written(paths.values(), "solkit.own_attention"), strict=True))
@@ -161,6 +167,8 @@ def test_bands_of_keys_end_the_loop(programs):
     text = Path(programs["window"][1]).read_text()
     assert "low = tl.maximum(least + -19, 0)" in text
     assert "high = tl.minimum(most + 20, keys)" in text
+    text = Path(programs["one mask for many"][1]).read_text()
+    assert "high = tl.minimum(most + 1, keys)" in text
     assert "low = 0" in Path(programs["mean of no key"][1]).read_text()  # all keys have a weight
 
 

@@ -318,8 +318,13 @@ class _Kept:
         return _Kept(is_causal, bool(kept.all()), has_keys)
 
 
-def constant_value(node: Node) -> torch.Tensor | None:
-    """Return what a tensor holds on the CPU; ``None`` if it depends on an input, or is large."""
+def constant_value(node: Node, shrinks: bool = False) -> torch.Tensor | None:
+    """Return what a tensor holds on the CPU; ``None`` if it depends on an input, or is large.
+
+    Args:
+        node: the tensor.
+        shrinks: whether axes along which it repeats may have a size of 1.
+    """
     values: dict[Node, Any] = {}
 
     def value(argument: Any) -> Any:
@@ -330,18 +335,38 @@ def constant_value(node: Node) -> torch.Tensor | None:
         if not isinstance(argument, Node):
             return argument
         if argument not in values:
-            if argument.op != "call_function" or argument.meta["val"].numel() > _MOST_CONSTANT:
-                raise _NotConstantError
-            args, kwargs = map(value, argument.args), argument.kwargs.items()
-            target: Any = argument.target
-            values[argument] = target(*args, **{name: value(item) for name, item in kwargs})
+            values[argument] = computed(argument)
         return values[argument]
+
+    def computed(argument: Node) -> Any:
+        target: Any = argument.target
+        args, kwargs = argument.args, argument.kwargs
+        sizes = argument.meta["val"].shape if argument.op == "call_function" else None
+        if shrinks and target is aten.full.default:
+            sizes = torch.Size([1] * len(args[0]))  # type: ignore[arg-type]
+            args = (list(sizes), *args[1:])
+        args, named = tuple(map(value, args)), {name: value(item) for name, item in kwargs.items()}
+        if shrinks and target not in _CREATIONS:
+            shapes = [arg.shape for arg in args if isinstance(arg, torch.Tensor)]
+            keeps = target in _BROADCASTS or torch.Tag.pointwise in getattr(target, "tags", ())
+            sizes = torch.broadcast_shapes(*shapes) if keeps else None  # type: ignore[no-untyped-call]
+        if sizes is None or math.prod(sizes) > _MOST_CONSTANT:
+            raise _NotConstantError
+        return target(*args, **named)
 
     try:
         result: torch.Tensor = value(node)
         return result
     except _NotConstantError:
         return None
+
+
+_CREATIONS = (aten.full.default, aten.scalar_tensor.default, torch.ops.prims.iota.default)
+_BROADCASTS = (
+    *(aten.expand.default, aten.permute.default, aten.transpose.int, aten.unsqueeze.default),
+    torch.ops.prims.convert_element_type.default,
+)
+"""Operators that leave sizes of 1 as they are, besides elementwise ones."""
 
 
 class _NotConstantError(Exception):

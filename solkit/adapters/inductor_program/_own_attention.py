@@ -32,7 +32,6 @@ from solkit.adapters.inductor_program._axes import (
     Dims,
     arrange_axes,
     follow_view,
-    is_repeated,
     is_view,
     whole_axes,
 )
@@ -447,11 +446,17 @@ class _Masks:
 
     def _kept(self, mask: Mask) -> torch.Tensor | None:
         """Return the scores that a constant mask keeps; ``None`` if that is not all it does."""
-        if not is_repeated(mask.dims[0]):
-            return None
         value = constant_value(mask.node)
+        value = constant_value(mask.node, shrinks=True) if value is None else value
         if value is None:
             return None
+        value = value.reshape([1] * (mask.node.meta["val"].dim() - value.dim()) + list(value.shape))
+        for atom in mask.dims[0]:
+            if atom.axis is not None:
+                first = value.narrow(atom.axis, 0, 1)
+                if not bool((value == first).all()):
+                    return None
+                value = first
         if mask.keeps is not None:
             kept = value.bool() == mask.keeps
         else:
@@ -459,6 +464,9 @@ class _Masks:
             kept = value == 0
             if not bool((kept | (scaled <= MASKED)).all()):
                 return None
+        axes = {atom.axis for group in mask.dims[1:] for atom in group}
+        pairs = enumerate(mask.node.meta["val"].shape)
+        kept = kept.expand([size if axis in axes else -1 for axis, size in pairs])
         whole: Any = arrange_axes(_call, kept, ((), *mask.dims[1:]))  # type: ignore[arg-type]
         result: torch.Tensor = whole[0].expand(self.sizes)
         return result
