@@ -181,7 +181,7 @@ class Lowered:
 
 @dataclass(frozen=True, eq=False)
 class TemplateLaunch:
-    """How a kernel that is made of a template is launched.
+    """Launch of a kernel that a template made.
 
     Attributes:
         grid: as of `CaughtKernel`.

@@ -44,6 +44,7 @@ WHOLE = {
 """Integers on which sums are exact: inputs, and a body."""
 
 LONG = {"long": ("x: (3, 1100) half; w: (50, 1100) half", "return F.linear(x, w).relu()")}
+PRECISE = {"precise": ("x: (20, 1100); w: (1100, 18)", "return x @ w")}
 
 
 def _text(inputs: str, body: str) -> str:
@@ -59,8 +60,8 @@ def _text(inputs: str, body: str) -> str:
             f"        torch.randint({least}, {most}, {shape}, device=device).to(torch.{dtype}),\n"
         )
     head = "import torch\nimport torch.nn.functional as F\n\n"
-    made = f'def inputs(device="cuda"):\n    return (\n{"".join(lines)}    )\n'
-    return f"{head}{made}\n\ndef reference({', '.join(names)}):\n    {body}\n"
+    function = f'def inputs(device="cuda"):\n    return (\n{"".join(lines)}    )\n'
+    return f"{head}{function}\n\ndef reference({', '.join(names)}):\n    {body}\n"
 
 
 def _written(folder: Path, cases, settings) -> dict[str, tuple[str, str, str]]:
@@ -82,6 +83,7 @@ def written(tmp_path_factory):
     return {
         **_written(folder, WHOLE, {"solkit.own_products": "tf32"}),
         **_written(folder, LONG, split),
+        **_written(folder, PRECISE, {"solkit.own_products": "tf32x3"}),
     }
 
 
@@ -106,8 +108,25 @@ def test_they_compute_their_references(written, interpreted):
 
 def test_operands_and_results_are_computed_in_the_products_launch(written):
     counts = {name: len(kernels(text)) for name, (_, text, _) in written.items()}
-    assert counts == {**dict.fromkeys(WHOLE, 1), "two": 2, "long": 2}
+    assert counts == {**dict.fromkeys(WHOLE, 1), "two": 2, "long": 2, "precise": 1}
     assert not any("torch.mm(" in text or "torch.bmm(" in text for _, text, _ in written.values())
+
+
+def test_what_is_masked_is_zero_before_it_becomes_an_operand(written):
+    masked = [
+        line
+        for _, text, _ in written.values()
+        for line in text.splitlines()
+        if "tl.load(" in line and ("a_mask" in line or "b_mask" in line)
+    ]
+    assert masked
+    assert all("other=0.0" in line for line in masked)
+
+
+def test_three_passes_are_summed_in_parts(written):
+    text = written["precise"][1]
+    assert 'part += tl.dot(a, b, input_precision="tf32x3")' in text
+    assert "acc += part" in text
 
 
 def test_precision_is_asked_for_where_operands_are_wide(written):

@@ -224,8 +224,8 @@ class _Writer(ast.NodeTransformer):
     def _write_launch(self, call: ast.Call) -> str:
         kernel = self._kernels[ast.unparse(call.func).removesuffix(".run")]
         assert isinstance(kernel, ProgramKernel)
-        given = call.args[: len(kernel.arguments)]  # a template's grid follows
-        arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in given)
+        values = call.args[: len(kernel.arguments)]  # a template's grid follows
+        arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in values)
         tuned = [f"{name}={name}{kernel.suffix}" for name in kernel.tuned]
         tuned += ["launch_cooperative_grid=True"] if kernel.caught.cooperative else []
         grid = ", ".join(kernel.renamed(size) for size in kernel.caught.grid)

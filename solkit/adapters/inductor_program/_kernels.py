@@ -100,7 +100,7 @@ class ProgramKernel:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Its parameters that are not tuned."""
+        """Parameters that are not tuned."""
         return tuple(name for name, constant in parameters(self.caught.source) if not constant)
 
     @property

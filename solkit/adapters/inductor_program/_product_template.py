@@ -178,8 +178,8 @@ def _load(name: str, axes: str, terms: list[str], margin: str) -> str:
     lower = name.lower()
     mask = " & ".join(f"({term})" for term in terms)
     shape = ("BLOCK_M", "BLOCK_K") if name == "A" else ("BLOCK_K", "BLOCK_N")
-    given = f'"{lower}_mask"' if terms else "None"
-    call = f'load_input("{name}", "{lower}", {axes}, mask={given}, '
+    mask_name = f'"{lower}_mask"' if terms else "None"
+    call = f'load_input("{name}", "{lower}", {axes}, mask={mask_name}, '
     call += f"indent_width={len(margin)}, index_shape={shape!r})"
     return (f"{lower}_mask = {mask}\n" if terms else "") + f"{{{{{call}}}}}\n"
 
@@ -226,11 +226,17 @@ _STORE = """\
 
 
 def plain_text(function: str) -> str:
-    """Return a template's function without names that only stand for others."""
+    """Return a template's function without names that only stand for others.
+
+    What an operand is computed of is 0 where it is masked: Inductor's proof that the operand is 0
+    there takes that for granted. Its hints for the cache are for loads outside of a product.
+    """
     function = function.replace("    INDEX_DTYPE : tl.constexpr = tl.int32\n", "")
     if "INDEX_DTYPE :" not in function:
         function = function.replace(".to(INDEX_DTYPE)", "")
     for name, parameter in re.findall(r"^    ([AB]) = (arg_[AB])$", function, re.MULTILINE):
         function = function.replace(f"    {name} = {parameter}\n", "")
         function = re.sub(rf"\b{name}\b", parameter, function)
+    function = re.sub(r", eviction_policy='\w+'", "", function)
+    function = re.sub(r", ([ab]_mask)\)(?=$|\.to\()", r", \1, other=0.0)", function, flags=re.M)
     return re.sub(r"\n\n+", "\n", function)
