@@ -27,9 +27,11 @@ from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.repeated_loads import RepeatedLoads
+from solkit.tuner.proposers.rewriter.row_gathers import GatherRows
 from solkit.tuner.proposers.rewriter.row_passes import RowPasses
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
+from solkit.tuner.proposers.rewriter.single_trips import SingleTrips
 from solkit.tuner.proposers.rewriter.split_loops import SharedLoops, Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
@@ -45,8 +47,10 @@ REWRITES: tuple[Rewrite, ...] = (
     FusePrograms(),
     FuseScores(),
     JoinLaunches(),
+    GatherRows(),
     Tile(),
     ParallelLoops(),
+    SingleTrips(),
     Vectorise(),
     Operands(),
     Precision(),

@@ -1,0 +1,117 @@
+"""Rows that atomics add by an index are gathered; shares of a loop become programs."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import FEW_SMS, HEADER, variants
+
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.row_gathers import GatherRows
+from solkit.tuner.proposers.rewriter.single_trips import SingleTrips
+
+SCATTER = """
+def reference(x, index, rows):
+    return torch.zeros(rows, x.shape[1], device=x.device).index_add_(0, index, 2 * x)
+
+
+def inputs(M=21, N=16, device="cuda"):
+    return torch.randn(M, N, device=device), torch.arange(M, device=device) * 5 % 7, 9
+
+
+@triton.jit
+def add_rows(x_ptr, out_ptr, index_ptr, M, T, N: tl.constexpr):
+    first = tl.program_id(0)
+    cols = tl.arange(0, N)
+    for i in range(T):
+        row = first * T + i
+        to = tl.load(index_ptr + row, mask=row < M)
+        x = 2 * tl.load(x_ptr + row * N + cols, mask=row < M, other=0.0)
+        tl.atomic_add(out_ptr + to * N + cols, x)
+
+
+def kernel(x, index, rows):
+    M, N = x.shape
+    out = torch.zeros(rows, N, dtype=torch.float32, device=x.device)
+    T = triton.cdiv(M, 4)
+    add_rows[(4,)](x, out, index, M, T, N=N)
+    return out
+"""
+STRIDED = """
+def reference(x):
+    return x * 2
+
+
+def inputs(M=21, N=16, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def doubled(x_ptr, out_ptr, M, N: tl.constexpr):
+    pid = tl.program_id(0)
+    for row in range(pid, M, tl.num_programs(0)):
+        at = row * N + tl.arange(0, N)
+        tl.store(out_ptr + at, tl.load(x_ptr + at) * 2)
+
+
+def kernel(x):
+    out = torch.empty_like(x)
+    doubled[(4,)](x, out, x.shape[0], N=x.shape[1])
+    return out
+"""
+
+
+def test_rows_of_an_index_are_summed_without_atomics(is_right):
+    (source,) = variants(GatherRows(), SCATTER)
+    names = [launch.function.name for launch in parse_kernel(source).launches]
+    assert names == ["add_rows_count", "add_rows_list", "add_rows_gather"]
+    assert "out = torch.empty(" in source
+    assert is_right(source, SCATTER)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.zeros(rows, N, dtype", "torch.ones(rows, N, dtype"),
+        (
+            "dtype=torch.float32, device=x.device)\n    T",
+            "dtype=torch.int32, device=x.device)\n    T",
+        ),
+        ("to * N + cols, x)", "to * N + cols, x, mask=cols < 9)"),
+        ("to * N + cols, x)", "to * 2 * N + cols, x)"),
+        ("to * N + cols, x)", "to * N + cols + 1, x)"),
+        ("x_ptr + row * N", "x_ptr + (row + to) * N"),
+        ("tl.atomic_add", "tl.atomic_max"),
+        ("x, out, index", "out, out, index"),
+        ("add_rows[(4,)]", "add_rows[(4, 2)]"),
+    ],
+)
+def test_other_atomics_stay(old, new):
+    assert old in SCATTER
+    assert not variants(GatherRows(), SCATTER.replace(old, new))
+
+
+@pytest.mark.parametrize("source", [SCATTER, STRIDED])
+def test_each_trip_is_a_program(source, is_right):
+    (single,) = variants(SingleTrips(), source, FEW_SMS)
+    assert "for " not in single.split("@triton.jit")[1].split("def kernel")[0]
+    assert is_right(single, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (SCATTER, "row = first * T + i", "row = first * T + i + 0 * first"),
+        (
+            SCATTER,
+            "cols = tl.arange(0, N)",
+            "cols = tl.arange(0, N)\n    M = M + tl.load(index_ptr)",
+        ),
+        (SCATTER, "tl.atomic_add(", "cols = cols + 0\n        tl.atomic_add("),
+        (STRIDED, "tl.load(x_ptr + at) * 2", "tl.load(x_ptr + at) * 2 + pid"),
+        (STRIDED, "tl.num_programs(0)):", "2):"),
+    ],
+)
+def test_other_shares_stay(source, old, new):
+    assert old in source
+    assert not variants(SingleTrips(), source.replace(old, new))
+    assert parse_kernel(HEADER + source.replace(old, new)) is not None
