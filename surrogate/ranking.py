@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from solkit.analysis.analyser import Analysed, Analyser
+from solkit.analysis.study import StudyPlan, files_of_problem
 from solkit.core import (
     SOURCE_DEPTHS,
     Analysis,
@@ -243,7 +244,8 @@ class _Captured:
 def _captured_shape(
     request: Request, analyser: Analyser, loaded: Sequence[KernelFile], shape: Shape
 ) -> _Captured:
-    case = analyser.problem(request.files[0], request.reference, shape).result()
+    first = StudyPlan(request.files[0], request.reference)
+    case = analyser.problem(*files_of_problem(analyser, first, loaded[0]), shape).result()
     candidates = [
         candidate
         for path, file in zip(request.files, loaded, strict=True)

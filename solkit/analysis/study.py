@@ -22,7 +22,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
 
-__all__ = ["StudyPlan", "candidate_case", "describe", "study"]
+__all__ = ["StudyPlan", "candidate_case", "describe", "files_of_problem", "study"]
 
 Shape = Mapping[str, Value]
 T = TypeVar("T")
@@ -122,7 +122,7 @@ def _ask_for_shape(
     """Return the problem's side of a shape, and the candidate's if wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
-    path, reference = _problem_of(analyser, plan, kernel)
+    path, reference = files_of_problem(analyser, plan, kernel)
     problem = _pending_future(analyser.problem(path, reference, shape, params, plan.groups), begun)
     if not plan.analysing:
         return problem, None
@@ -131,8 +131,12 @@ def _ask_for_shape(
     return problem, _pending_future(analyser.submit(configuration), begun)
 
 
-def _problem_of(analyser: Analyser, plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
+def files_of_problem(
+    analyser: Analyser, plan: StudyPlan, kernel: KernelFile
+) -> tuple[str, str | None]:
     """Return the files to trace: not the candidate's where the problem's can stand alone.
+
+    `kernel` is what the plan's files describe.
 
     So nothing that the candidate does when it is imported changes its problem's bound, and all
     candidates of a file share what is traced. Parameters that are to be checked, and what only the

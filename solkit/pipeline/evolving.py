@@ -418,6 +418,8 @@ class _Run:
         stopped = breeding.run()
         with span("practice"):
             self.finalists = self.practice.run(breeding)
+            if breeding.settle_checks():
+                self.finalists = self.practice.run(breeding)  # without what is wrong
             self.winner = self._leave_small_inputs(breeding)
         return breeding, stopped
 

@@ -67,7 +67,8 @@ _MOST_CHECKERS = 8
 """Variants that are checked at a time, on as many cores."""
 _CHECK_S, _SETTLING_S = 6.0, 8.0
 """Seconds for which a candidate waits for its variant's check, some of which take a minute: the
-bench refuses what is wrong. And seconds for which the practice waits for those of the finalists."""
+bench refuses what is wrong. And seconds for which those of the finalists are awaited, behind the
+practice."""
 _MOST_POINTS = 64
 """Parameters of one variant that are ranked: a sample of its space."""
 _HELD = 24

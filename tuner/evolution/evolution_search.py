@@ -89,6 +89,10 @@ that are left still promise a gain."""
 _UNUSED_S = 3.0
 """Seconds after which a GPU that waits measures the best that is ready, though it promises hardly
 anything: forecasts err, and a budget that is not spent finds nothing."""
+_SAVED_SHARE, _SAVED_S = 0.5, 15.0
+"""Share of the budget that is kept for variants that are known to come, until the GPU has waited so
+long: those of the rounds that are ready earlier would take all of it."""
+_CLEAR_GAIN = 0.1  # what is ready and promises that much is measured all the same
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _IDLE_S, _IDLE_ROUNDS = 30.0, 2
 """The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
@@ -195,9 +199,7 @@ class EvolutionSearch:
     def run(self) -> Stopped:
         """Search until something ends it; an interrupt (Ctrl-C) does as well."""
         try:
-            stopped = self._run_search()
-            self._settle_checks()
-            return stopped
+            return self._run_search()
         except KeyboardInterrupt:
             return Stopped.INTERRUPTED
         finally:
@@ -295,6 +297,10 @@ class EvolutionSearch:
         if ready < _READY_SHARE * best and self._world.await_any(pending, _PATIENCE_S):
             self._look_ahead()
             ready = self._frontier.gain(self._is_due)
+        if self._saves_budget(ready):
+            with span("waiting for what comes"):
+                self._world.await_any([*pending, *self.coming], _LOOK_S)
+            return None
         least = self._how.least_gain
         may_wait = bool(pending) or self._can_propose() or best > least
         point = None
@@ -308,6 +314,16 @@ class EvolutionSearch:
             with span("waiting for a candidate"):
                 self._world.await_any(pending, _LOOK_S)
         return point
+
+    def _saves_budget(self, ready: float) -> bool:
+        """Tell whether what is left of the budget waits for variants that come outside of rounds.
+
+        Args:
+            ready: the gain that the best that is ready promises.
+        """
+        is_low = self._world.spent_s() >= _SAVED_SHARE * self._budget_s
+        is_coming = bool(self.coming or self._rankings)
+        return is_low and is_coming and ready < _CLEAR_GAIN and self._world.idle_s() < _SAVED_S
 
     def _is_open(self, point: Point) -> bool:
         return not self._world.is_late(point) and not self._frontier.is_hopeless(point)
@@ -331,11 +347,14 @@ class EvolutionSearch:
         self._dismiss_hopeless()
         self._world.foresee(self._frontier.foremost())
 
-    def _settle_checks(self) -> None:  # of finalists, before they practise
-        if self._world.overlaps:
-            names = [bred.variant.id for bred in finalists(self.archive, self.first_ms)]
-            self._world.await_checks(names)
-            self._take_late_checks()
+    def settle_checks(self) -> bool:
+        """Hear what late checks say of the finalists; tells whether one of these was wrong."""
+        if not self._world.overlaps:
+            return False
+        names = [bred.variant.id for bred in finalists(self.archive, self.first_ms)]
+        self._world.await_checks(names)
+        self._take_late_checks()
+        return not self._barred.isdisjoint(names)
 
     def _take_late_checks(self) -> None:
         for variant in self._world.checked_late():

@@ -652,6 +652,7 @@ def test_what_a_late_check_finds_wrong_is_barred_with_all_that_was_made_of_it(af
 
     world = Late("0.4 tile", after)
     breeding, _, _ = bred(Building(), world=world)
+    assert breeding.settle_checks() is (after == 99)
     tile, best = breeding.archive[variant_id("0.4 tile")], breeding.archive.best
     of_tile = [bred for bred in breeding.archive if bred.variant.parent == tile.variant.id]
     assert best.variant.source in ("0.8 fuse", "0.3 tile")
@@ -680,6 +681,39 @@ def test_proposals_are_asked_for_while_the_gpu_waits_for_what_is_studied():
     breeding, _, _ = bred(proposer, world=Starved(), proposals=4)
     assert proposer.asked > 2
     assert breeding.archive.best.time_ms == 0.5
+
+
+@pytest.mark.parametrize("idle_s", [0.0, 16.0])
+def test_half_of_the_budget_waits_for_variants_that_come(idle_s):
+    class Low(Waiting):
+        """Has spent more than half of its budget once the original was measured."""
+
+        def spent_s(self):
+            return 600.0 if self.measured else 0.0
+
+        def measure(self, point, variant):
+            if len(self.measured) > 2:
+                tried.set()
+            return super().measure(point, variant)
+
+    tried, world = threading.Event(), Low(idle_s)
+    texts = [f"{1.0 - n / 500} tile{n}" for n in range(6)]  # none promises a tenth
+    original = Variant(variant_id("1.0 plain"), "1.0 plain")
+    first = Point(original.id, Configuration(original.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
+    how = EvolveSettings(stop_at=2.0, proposals=6, least_gain=1e-4)
+    breeding = EvolutionSearch(world, [Proposer(*texts)], (original, first), 1000.0, how, SOL_MS)
+    breeding.coming = [Future()]
+    waited = []
+
+    def come():
+        waited.append(tried.wait(0.5))
+        breeding.coming[0].set_result(("compiler", Proposal("0.3 compiled", "compiled", "why")))
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(come)
+        breeding.run()
+    assert waited == [idle_s > 15]
+    assert breeding.archive.best.time_ms == 0.3
 
 
 @pytest.mark.parametrize("idle_s", [0.0, 4.0])
