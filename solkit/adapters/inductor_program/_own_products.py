@@ -8,6 +8,7 @@ stored. Products of one row or column become sums, which need no tensor cores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -49,8 +50,12 @@ def own_products(module: GraphModule, precision: str, *, split: bool = False) ->
     parts = [_parts(*_factors(node)) if split else 1 for node in nodes]
     for node, count in zip(nodes, parts, strict=True):
         with graph.inserting_before(node):
-            emit = emitter(graph)
-            result = _emit_product(emit, node, precision, count)
+            emit, factors = emitter(graph), _factors(node)
+            if is_alone := factors[0].meta["val"].shape[:-2] == (1,):
+                factors = tuple(emit(aten.squeeze.dim, factor, 0) for factor in factors)
+            result = _emit_product(emit, factors, node.meta["val"].dtype, precision, count)
+            if is_alone:
+                result = emit(aten.unsqueeze.default, result, 0)
             if _TARGETS[node.target]:
                 result = with_addend(emit, node, result)
             result = _converted(emit, result, node.meta["val"].dtype)
@@ -61,7 +66,7 @@ def own_products(module: GraphModule, precision: str, *, split: bool = False) ->
     return max(parts, default=1) > 1 if split else bool(nodes)
 
 
-def _factors(node: Node) -> tuple[Node, Node]:
+def _factors(node: Node) -> tuple[Node, ...]:
     place = _TARGETS[node.target]
     first, second = node.args[place : place + 2]
     assert isinstance(first, Node)
@@ -93,7 +98,7 @@ def _parts(first: Node, second: Node) -> int:
     """Return in how many parts a reduction is summed: as few as occupy the GPU, else 1."""
     (*batch, rows, depth), columns = first.meta["val"].shape, second.meta["val"].shape[-1]
     blocks = -(-rows // _TILE) * -(-columns // _TILE)
-    if batch or min(rows, columns) == 1 or blocks >= PROCESSORS:
+    if math.prod(batch) > 1 or min(rows, columns) == 1 or blocks >= PROCESSORS:
         return 1
     operands = depth * (rows + columns) * first.meta["val"].dtype.itemsize
     sums = 2 * torch.float32.itemsize * rows * columns  # written and read
@@ -103,13 +108,15 @@ def _parts(first: Node, second: Node) -> int:
     return min(enough, default=max(counts, default=1))
 
 
-def _emit_product(emit: Emit, node: Node, precision: str, parts: int) -> Node:
+def _emit_product(
+    emit: Emit, factors: tuple[Node, ...], dtype: torch.dtype, precision: str, parts: int
+) -> Node:
     """Return a product: in parts, as sums of one row or column, or as it is."""
-    first, second = _factors(node)
+    first, second = factors
     if 1 in (first.meta["val"].shape[-2], second.meta["val"].shape[-1]):
         return _emit_sums(emit, first, second)
     if parts == 1:
-        return emit(product, first, second, node.meta["val"].dtype, precision, 1)
+        return emit(product, first, second, dtype, precision, 1)
     sums = emit(product, first, second, torch.float32, precision, parts)
     return emit(aten.sum.dim_IntList, sums, [0])
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -44,13 +45,14 @@ product = torch.ops.solkit_inductor_products.product.default
 @register_lowering(product, type_promotion_kind=None)
 def _lower_product(a: Any, b: Any, dtype: torch.dtype, precision: str, parts: int) -> Any:
     """Return the product as a template, whose operands may be computed where they are loaded."""
-    operands = [_operand(factor) for factor in (a, b)]
+    operands, turned = zip(*(_operand(factor) for factor in (a, b)), strict=True)
     *batch, rows, depth = (int(size) for size in operands[0].get_size())
     columns = int(operands[1].get_size()[-1])
     outer = [parts] if parts > 1 else batch
     template = _template(
         parts,
         bool(batch),
+        turned,
         (rows % _MOST > 0, columns % _MOST > 0, depth % (parts * _MOST_DEPTH) > 0),
         precision if a.get_dtype() is torch.float32 else "",
         depth,
@@ -62,8 +64,8 @@ def _lower_product(a: Any, b: Any, dtype: torch.dtype, precision: str, parts: in
     return choices[0].output_node()
 
 
-def _operand(factor: Any) -> Any:
-    """Return a factor in memory, or one that the product computes where it is loaded.
+def _operand(factor: Any) -> tuple[Any, bool]:
+    """Return a factor in memory, or one that the product computes where it is loaded; if turned.
 
     That is done where no more bytes are read so. Inductor asks as well that no step is in fp32, as
     all arithmetic on 16 bits is, and that nothing turns the axes between.
@@ -72,10 +74,10 @@ def _operand(factor: Any) -> Any:
     while isinstance(producer, (BaseView, StorageBox)):
         producer = producer.data
     if not isinstance(producer, Pointwise):
-        return realize_inputs(factor)
+        return realize_inputs(factor), False
     names = {dependency.name for dependency in producer.get_reads()}
     if sum(_bytes(V.graph.get_buffer(name)) for name in names) > _MORE_BYTES * _bytes(factor):
-        return realize_inputs(factor)
+        return realize_inputs(factor), False
     computed = Pointwise.create(
         device=factor.get_device(),
         dtype=factor.get_dtype(),
@@ -85,8 +87,9 @@ def _operand(factor: Any) -> Any:
     computed.realize()
     computed.freeze_layout()  # a product reads its operands as they are, else none is fused
     operand = realize_inputs(computed)
-    V.graph.invoke_quant_ops.add(V.graph.get_buffer(operand.get_name()).get_operation_name())
-    return operand
+    buffer = V.graph.get_buffer(operand.get_name())
+    V.graph.invoke_quant_ops.add(buffer.get_operation_name())
+    return operand, _is_turned(buffer)
 
 
 _MORE_BYTES = 1.1
@@ -129,13 +132,19 @@ def _first_config(outer: int, rows: int, columns: int, itemsize: int) -> dict[st
 
 @cache
 def _template(
-    parts: int, is_batched: bool, masked: tuple[bool, bool, bool], precision: str, length: int
+    parts: int,
+    is_batched: bool,
+    turned: tuple[bool, bool],
+    masked: tuple[bool, bool, bool],
+    precision: str,
+    length: int,
 ) -> TritonTemplate:
     """Return the template of products of matrices, or of batches of matrices.
 
     Args:
         parts: of the reduction, summed apart.
         is_batched: whether there is a batch.
+        turned: whether neighbours along the first axis of each operand are nearer in memory.
         masked: whether rows, columns and the reduction need masks.
         precision: of fp32 in Triton's words; empty for narrow operands.
         length: of the reduction.
@@ -152,14 +161,15 @@ def _template(
     option = f', input_precision="{precision}"' if precision else ""
     is_nested = precision == "tf32x3" and length > _MOST_SUMMED
     margin = "    " * (3 if is_nested else 2)
-    a_terms = [*(["row < M"] if row else []), *([f"a_depth < {end}"] if depth else [])]
-    b_terms = [*([f"b_depth < {end}"] if depth else []), *(["column < N"] if column else [])]
-    body = _DEPTHS + _load("A", f'({batch}"row", "a_depth")', a_terms, margin)
-    body += _load("B", f'({batch}"b_depth", "column")', b_terms, margin)
-    body += f"acc += tl.dot(a, b{option})\n"
+    operands = (
+        _Operand("A", "row", "M", 0, turned[0], row, end if depth else ""),
+        _Operand("B", "column", "N", 1, turned[1], column, end if depth else ""),
+    )
+    body = "".join(operand.load(batch, margin) for operand in operands)
+    factors = ", ".join(operand.factor for operand in operands)
+    body += f"acc += tl.dot({factors}{option})\n"
     if is_nested:
-        last = f"min(first + {_MOST_SUMMED}, {end})" if depth or parts > 1 else ""
-        last = last or f"first + {_MOST_SUMMED}"
+        last = f"min(first + {_MOST_SUMMED}, {end})"
         body = body.replace("acc +=", "part +=")
         text += _TILE + f"    for first in range({start}, {end}, {_MOST_SUMMED}):\n"
         text += "        part = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)\n"
@@ -173,15 +183,69 @@ def _template(
     return TritonTemplate(name=name, grid=_outer_grid if has_outer else _plain_grid, source=text)
 
 
-def _load(name: str, axes: str, terms: list[str], margin: str) -> str:
-    """Return the lines that load an operand, where all terms are true; `margin` comes later."""
-    lower = name.lower()
-    mask = " & ".join(f"({term})" for term in terms)
-    shape = ("BLOCK_M", "BLOCK_K") if name == "A" else ("BLOCK_K", "BLOCK_N")
-    mask_name = f'"{lower}_mask"' if terms else "None"
-    call = f'load_input("{name}", "{lower}", {axes}, mask={mask_name}, '
-    call += f"indent_width={len(margin)}, index_shape={shape!r})"
-    return (f"{lower}_mask = {mask}\n" if terms else "") + f"{{{{{call}}}}}\n"
+@dataclass(frozen=True)
+class _Operand:
+    """An operand in a template's text.
+
+    Attributes:
+        name: ``"A"`` or ``"B"``.
+        outer, size: its other axis than the reduction, and that axis's letter.
+        place: of that axis.
+        is_turned: whether a block is loaded with its axes swapped, so that threads lie along the
+            first one; Triton sees that by itself where loads are contiguous.
+        is_masked: whether that axis is.
+        end: of the reduction, where that needs a mask.
+    """
+
+    name: str
+    outer: str
+    size: str
+    place: int
+    is_turned: bool
+    is_masked: bool
+    end: str
+
+    @property
+    def factor(self) -> str:
+        """The operand as it is multiplied."""
+        return f"tl.trans({self.name.lower()})" if self.is_turned else self.name.lower()
+
+    def load(self, batch: str, margin: str) -> str:
+        """Return the lines that load it, to be indented by a margin."""
+        low, is_first = self.name.lower(), (self.place == 0) is not self.is_turned
+        axes, blocks = [f"{low}_depth", f"{low}_{self.outer}"], ["BLOCK_K", f"BLOCK_{self.size}"]
+        across, along = ("[:, None]", "[None, :]")[:: 1 if is_first else -1]
+        text = f"{axes[0]} = start + tl.arange(0, BLOCK_K){along}\n"
+        text += f"{axes[1]} = {self.outer}s{across}\n"
+        terms = [f"({axes[0]} < {self.end})"] if self.end else []
+        terms += [f"({axes[1]} < {self.size})"] if self.is_masked else []
+        text += f"{low}_mask = {' & '.join(terms)}\n" if terms else ""
+        listed = ", ".join(f'"{axis}"' for axis in axes[:: -1 if self.place == 0 else 1])
+        shape = tuple(blocks[:: -1 if is_first else 1])
+        mask = f'"{low}_mask"' if terms else "None"
+        call = f'load_input("{self.name}", "{low}", ({batch}{listed}), mask={mask}, '
+        return f"{text}{{{{{call}indent_width={len(margin)}, index_shape={shape!r})}}}}\n"
+
+
+def _is_turned(buffer: Any) -> bool:
+    """Tell whether an operand is computed of what is nearer in memory along its first axis.
+
+    That is asked of what it reads most of, over the whole axes: indices of packed elements repeat.
+    """
+    sizes = [int(size) for size in buffer.get_size()]
+    reads = buffer.get_read_writes().reads
+    axes = [axis for axis, size in enumerate(sizes) if size > 1]
+    read = max(
+        reads, key=lambda dependency: _bytes(V.graph.get_buffer(dependency.name)), default=None
+    )
+    if read is None or 1 in sizes[-2:] or len(read.var_names) != len(axes):
+        return False
+    origin = dict.fromkeys(read.var_names, 0)
+    first, last = (
+        (read.index.subs({**origin, variable: size - 1}) - read.index.subs(origin)) / (size - 1)
+        for variable, size in zip(read.var_names[-2:], sizes[-2:], strict=True)
+    )
+    return bool(0 < first < last)
 
 
 @SymbolicGridFn
@@ -211,15 +275,13 @@ _OUTER = """\
     outer = tl.program_id(1).to(INDEX_DTYPE)
 """
 _TILE = """\
-    row = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
-    column = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    rows = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 """
-_DEPTHS = """\
-a_depth = start + tl.arange(0, BLOCK_K)[None, :]
-b_depth = start + tl.arange(0, BLOCK_K)[:, None]
-"""
 _STORE = """\
+    row = rows[:, None]
+    column = columns[None, :]
     mask = (row < M) & (column < N)
     {{store_output((OUTER"row", "column"), "acc", "mask", val_shape=("BLOCK_M", "BLOCK_N"))}}
 """
