@@ -14,6 +14,7 @@ __all__ = [
     "jitted_functions",
     "leading_name",
     "names_bound_by",
+    "names_bound_by_import",
     "names_used_by",
 ]
 
@@ -31,12 +32,13 @@ def imported_full_names(nodes: Iterable[ast.AST]) -> Meanings:
     full_names: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for name, full in _bound_by_import(node):
+            for name, full in names_bound_by_import(node):
                 full_names[name].add(full)
     return dict(full_names)
 
 
-def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def names_bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield the names that an import binds, each with the full name of what it means."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
@@ -71,7 +73,7 @@ def names_bound_by(statement: ast.stmt) -> dict[str, str]:
     Two statements that bind a name to the same have the same text, whatever their layout.
     """
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        return {name: f"import {full}" for name, full in _bound_by_import(statement)}
+        return {name: f"import {full}" for name, full in names_bound_by_import(statement)}
     text = ast.dump(statement)
     return dict.fromkeys(_names_bound(statement), text)
 
@@ -85,7 +87,7 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
             todo += node.decorator_list
             continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from (name for name, _ in _bound_by_import(node))
+            yield from (name for name, _ in names_bound_by_import(node))
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, (ast.ExceptHandler, ast.MatchAs)) and node.name:

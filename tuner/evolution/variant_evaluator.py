@@ -1,4 +1,4 @@
-"""What ranks, checks and measures the variants of a search: its interface, and what it answers."""
+"""Interface of what ranks, checks and measures the variants of a search, with its answers."""
 
 from __future__ import annotations
 

@@ -635,8 +635,8 @@ class Late(Overlapping):
         if not self.wrong or len(self.measured) < self.after:
             return []
         wrong, self.wrong = self.wrong, ""
-        found = Variant(variant_id(wrong), wrong, variant_id("1.0 plain"), wrong.split()[-1])
-        return [replace(found, checked=Checked.WRONG, why="it differs")]
+        variant = Variant(variant_id(wrong), wrong, variant_id("1.0 plain"), wrong.split()[-1])
+        return [replace(variant, checked=Checked.WRONG, why="it differs")]
 
 
 @pytest.mark.parametrize("after", [3, 99])

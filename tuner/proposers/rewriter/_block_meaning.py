@@ -11,12 +11,17 @@ in the block, other than through ``program * BLOCK + place``: a scale for each b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import program_axis
 from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within
+from solkit.tuner.proposers.rewriter._operations import (
+    comparison_parts,
+    is_operation,
+    without_conversions,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     argument_of,
@@ -26,7 +31,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     integer_literal,
     names_within,
     render_code,
-    single_assignment,
     substitute_names,
     walk_statements,
 )
@@ -77,9 +81,8 @@ def _is_stored_along(function: JitFunction, block: str, shapes: dict[int, Shape]
         )
 
     for _ in range(_ROUNDS):
-        for statement in walk_statements(function.body):
-            binding = single_assignment(statement)
-            if binding is not None and follows(binding.value):
+        for binding in assignments_in(walk_statements(function.body)):
+            if follows(binding.value):
                 marked.add(binding.target)
     for call in calls_within(function.node, "tl.store"):
         value = argument_of(call, 1, "value")
@@ -121,14 +124,14 @@ def _is_of_block(place: cst.BaseExpression, block: str, axis: int) -> bool:
 
 def _has_bare_number(node: cst.CSTNode, block: str, axis: int, in_sum: bool = False) -> bool:
     """Tell whether a program's number has no block as a factor, or a place is part of no sum."""
-    node = _widened(node)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS):
+    node = without_conversions(node) if isinstance(node, cst.BaseExpression) else node
+    if is_operation(node, *_SUMS):
         return any(_has_bare_number(term, block, axis, True) for term in _terms(node))
-    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
-        terms = [*_terms(node.left), *_terms(node.comparisons[0].comparator)]
+    if (parts := comparison_parts(node)) is not None:
+        terms = [*_terms(parts[0]), *_terms(parts[2])]
         is_counted = any(block in map(render_code, _factors(term)) for term in terms)
         return any(_has_bare_number(term, block, axis, is_counted) for term in terms)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         factors = _factors(node)
         if block in map(render_code, factors):
             factors = [factor for factor in factors if called_name(factor) != "tl.program_id"]
@@ -147,25 +150,16 @@ _SUMS = (cst.Add, cst.Subtract)
 
 def _terms(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     """Return the terms of a sum, spread along other axes or not."""
-    node = _widened(node)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS):
+    node = without_conversions(node)
+    if is_operation(node, *_SUMS):
         return [*_terms(node.left), *_terms(node.right)]
     if isinstance(node, cst.Subscript):
         return _terms(node.value)
     return [node]
 
 
-def _widened(node: Any) -> Any:
-    """Return what ``.to`` makes wider; others as they are."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        if node.func.attr.value != "to":
-            return node
-        node = node.func.value
-    return node
-
-
 def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    node = _widened(node)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    node = without_conversions(node)
+    if is_operation(node, cst.Multiply):
         return [*_factors(node.left), *_factors(node.right)]
     return [node]

@@ -21,11 +21,20 @@ from typing import TypeVar
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._folds import as_fold
 from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    converted_value,
+    is_operation,
+    is_zero,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     RANGES,
+    Body,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -129,7 +138,7 @@ class OtherUpdateError(Exception):
     """A trip does something that is none of the kinds."""
 
 
-def carried_by(body: Sequence[cst.BaseStatement], index: str = "") -> dict[str, Carried] | None:
+def carried_by(body: Body, index: str = "") -> dict[str, Carried] | None:
     """Return what a loop with this body carries, by name; ``None`` if an update is of no kind.
 
     Args:
@@ -142,7 +151,7 @@ def carried_by(body: Sequence[cst.BaseStatement], index: str = "") -> dict[str, 
         return None
 
 
-def unpacked_statements(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def unpacked_statements(body: Body) -> list[cst.BaseStatement]:
     """Return statements with ``a, b = ...`` as two, where that is known to be the same."""
     return [part for statement in body for part in _unpacked(statement)]
 
@@ -178,15 +187,14 @@ def _parts_of(value: cst.BaseExpression) -> list[str]:
         return [render_code(element.value) for element in value.elements]
     name = called_name(value)
     if name in ("tl.max", "tl.min"):
-        call = cst.ensure_type(value, cst.Call)
-        indices, axis = argument_of(call, 2, "return_indices"), argument_of(call, 1, "axis")
+        indices, axis = argument_of(value, 2, "return_indices"), argument_of(value, 1, "axis")
         if indices is not None and render_code(indices) == "True" and axis is not None:
-            args = f"({render_code(call.args[0].value)}, axis={render_code(axis)})"
+            args = f"({render_code(call_args(value)[0])}, axis={render_code(axis)})"
             return [f"{name}{args}", f"tl.arg{name.removeprefix('tl.')}{args}"]
     return []
 
 
-def with_single_updates(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def with_single_updates(body: Body) -> list[cst.BaseStatement]:
     """Return a trip in which a name that is only added to, several times, is as many sums.
 
     What a branch adds is added as 0 where the branch is not taken.
@@ -202,7 +210,7 @@ def with_single_updates(body: Sequence[cst.BaseStatement]) -> list[cst.BaseState
         if len(own) > 1
         and sum(count_uses(s, name) for s in own) == sum(count_uses(s, name) for s in body)
     }
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+    pairs: list[Swap] = [
         (statement, substitute_names(statement, {name: cst.Name(f"{name}_sum_{place}")}))
         for name, own in several.items()
         for place, statement in enumerate(own)
@@ -210,7 +218,7 @@ def with_single_updates(body: Sequence[cst.BaseStatement]) -> list[cst.BaseState
     return [replace_each(statement, pairs) for statement in body]
 
 
-def _without_adding_branches(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _without_adding_branches(body: Body) -> list[cst.BaseStatement]:
     result: list[cst.BaseStatement] = []
     for statement in body:
         inner = statements_of(statement)
@@ -222,7 +230,7 @@ def _without_adding_branches(body: Sequence[cst.BaseStatement]) -> list[cst.Base
             and all(map(_added_to, inner))
         ):
             test = render_code(statement.test)
-            bindings = [b for s in inner if (b := single_assignment(s)) is not None]
+            bindings = assignments_in(inner)
             values = [cst.ensure_type(b.value, cst.BinaryOperation) for b in bindings]
             result += [
                 parse_statement(f"{b.target} += tl.where({test}, {render_code(v.right)}, 0)")
@@ -245,7 +253,7 @@ def _added_to(statement: cst.BaseStatement) -> str:
     return name if is_sum and name not in names_within(value.right) else ""
 
 
-def carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
+def carried_names(body: Body, outer: set[str]) -> set[str]:
     """Return names that a trip hands to the next, and those that hold their next values."""
     carried, written = set(), set()
     for statement in walk_statements(body):
@@ -304,7 +312,7 @@ class Trip:
         effects: what is done beside assignments, such as stores.
     """
 
-    body: Sequence[cst.BaseStatement]
+    body: Body
     index: str = ""
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     current: dict[str, str] = field(default_factory=dict)
@@ -476,10 +484,7 @@ class Trip:
     # ---------------------------------------------------------------------------- kinds
 
     def _nested_or(
-        self,
-        name: str,
-        classify: _Classify,
-        updates: Mapping[str, Carried],
+        self, name: str, classify: _Classify, updates: Mapping[str, Carried]
     ) -> Carried | None:
         if name in self.nested:
             update = self.nested[name]
@@ -511,9 +516,8 @@ class Trip:
         elif isinstance(value, cst.BinaryOperation) and self._is_name(value.right, name):
             added = value.left if isinstance(value.operator, cst.Add) else None
         elif called_name(value) == "tl.dot":
-            call = cst.ensure_type(value, cst.Call)
-            onto = argument_of(call, 2, "acc")
-            rest = [arg.value for arg in call.args if arg.value is not onto]
+            onto = argument_of(value, 2, "acc")
+            rest = [arg for arg in call_args(value) if arg is not onto]
             if onto is not None and self._is_name(onto, name):
                 is_plain = not any(self._depends(part) for part in rest)
                 return Carried(name, CarriedKind.SUM) if is_plain else None
@@ -525,7 +529,7 @@ class Trip:
         value = self._final(name)
         for kind, calls in _EXTREMA.items():
             if called_name(value) in calls:
-                args = [arg.value for arg in cst.ensure_type(value, cst.Call).args[:2]]
+                args = call_args(value)[:2]
                 rest = [arg for arg in args if not self._is_name(arg, name)]
                 if len(rest) == 1 and not self._depends(rest[0]):
                     return Carried(name, kind, element=self._expanded(rest[0]))
@@ -540,7 +544,7 @@ class Trip:
         """Return the condition under which a name gets a new value, and that value."""
         if called_name(value) != "tl.where":
             return None
-        test, one, two = (arg.value for arg in cst.ensure_type(value, cst.Call).args[:3])
+        test, one, two = call_args(value)[:3]
         keeps = self._is_name(one, name)
         if keeps == self._is_name(two, name) or self._depends(two if keeps else one):
             return None
@@ -552,7 +556,7 @@ class Trip:
 
     def _conjuncts(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         node = self.peeled(node)
-        is_both = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd)
+        is_both = is_operation(node, cst.BitAnd)
         is_both |= isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And)
         if is_both and isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)):
             yield from self._conjuncts(node.left)
@@ -599,7 +603,7 @@ class Trip:
     def _element_of(self, leader: Carried) -> str:
         """Return the text of what an extremum is compared with."""
         value = self._final(leader.name)
-        args = [arg.value for arg in cst.ensure_type(value, cst.Call).args]
+        args = call_args(value)
         if called_name(value) == "tl.where":
             args = args[1:3]
         return next(self._key(arg) for arg in args if not self._is_name(arg, leader.name))
@@ -659,7 +663,7 @@ class Trip:
             kept: cst.BaseExpression = onto
             rest = [arg for arg in call.args if arg.value is not onto]
             added: cst.BaseExpression = call.with_changes(args=rest)
-        elif isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+        elif is_operation(value, cst.Add):
             sides = [value.left, value.right]
             sides.sort(key=lambda side: name not in self._depends(side, new))
             kept, added = sides
@@ -674,7 +678,7 @@ class Trip:
 
     def _factor_of(self, kept: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
         kept = self.peeled(kept)
-        if not isinstance(kept, cst.BinaryOperation) or not isinstance(kept.operator, cst.Multiply):
+        if not is_operation(kept, cst.Multiply):
             return None
         if self._is_name(kept.left, name):
             return kept.right
@@ -703,20 +707,19 @@ class Trip:
         name = called_name(node)
         if not isinstance(node, cst.Call):
             return False
-        args = [arg.value for arg in node.args]
+        args = call_args(node)
         if name == "tl.sum":
             return self._is_scaled(args[0], new, form)
         if name == "tl.dot":
             return self._one_is_scaled(args[0], args[1], new, form)
         if name == "tl.where":
-            is_zero = render_code(args[2]) in ("0", "0.0")
             return (
-                is_zero
+                is_zero(args[2])
                 and not self._is_touched(args[0], new)
                 and self._is_scaled(args[1], new, form)
             )
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
-            return self._is_scaled(node.func.value, new, form)
+        if (inner := converted_value(node)) is not None:
+            return self._is_scaled(inner, new, form)
         return name in EXPONENTIALS and self._is_shifted_power(name, args[0], new, form)
 
     def _is_scaled_operation(
@@ -755,9 +758,7 @@ class Trip:
             return False
         power, factor = self._without_factor(self.peeled(power))
         power = self.peeled(power)
-        if not isinstance(power, cst.BinaryOperation) or not isinstance(
-            power.operator, cst.Subtract
-        ):
+        if not is_operation(power, cst.Subtract):
             return False
         shift, own = self._without_factor(self._peeled_shift(power.right))
         if "".join(sorted((factor, own))) != form[1]:
@@ -780,7 +781,7 @@ class Trip:
 
     def _without_factor(self, power: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
         """Return a power without a factor that is the same in all trips, and the factor's text."""
-        if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Multiply):
+        if is_operation(power, cst.Multiply):
             for inner, factor in ((power.left, power.right), (power.right, power.left)):
                 whole = self._expanded(factor)
                 if whole is None or calls_within(whole) or not self._are_fixed(names_within(whole)):
@@ -793,10 +794,7 @@ def _folded_names(names: Iterable[str], word: str) -> list[str]:
     return sorted(name.removeprefix(word) for name in names if name.startswith(word))
 
 
-_EXTREMA = {
-    CarriedKind.MAXIMUM: ("tl.maximum", "max"),
-    CarriedKind.MINIMUM: ("tl.minimum", "min"),
-}
+_EXTREMA = {CarriedKind.MAXIMUM: ("tl.maximum", "max"), CarriedKind.MINIMUM: ("tl.minimum", "min")}
 
 
 def _module_names(node: cst.CSTNode) -> set[str]:
@@ -816,8 +814,8 @@ def _form_of_scale(scale: cst.BaseExpression) -> tuple[str, str] | None:
         scale = scale.value
     if called_name(scale) not in EXPONENTIALS:
         return None
-    power, factor = _of_names(cst.ensure_type(scale, cst.Call).args[0].value)
-    if not isinstance(power, cst.BinaryOperation) or not isinstance(power.operator, cst.Subtract):
+    power, factor = _of_names(call_args(scale)[0])
+    if not is_operation(power, cst.Subtract):
         return None
     old, first = _of_names(power.left)
     new, second = _of_names(power.right)
@@ -831,7 +829,7 @@ def _form_of_scale(scale: cst.BaseExpression) -> tuple[str, str] | None:
 
 def _of_names(node: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
     """Return an expression over `old` and `new` without a factor that has none of them."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         for inner, factor in ((node.left, node.right), (node.right, node.left)):
             if not names_within(factor) & {"old", "new"}:
                 return inner, _factor_text(factor)

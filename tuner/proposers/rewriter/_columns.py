@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import (
+    FLIPPED,
+    call_args,
+    comparison_parts,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     HINTS,
     JitFunction,
     Loop,
-    assigned_names,
+    Values,
     called_name,
     calls_within,
     integer_literal,
@@ -23,26 +28,22 @@ from solkit.tuner.proposers.rewriter._parse import (
     plain_code,
     render_code,
     replace_each,
-    single_assignment,
     substitute_names,
 )
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
 __all__ = [
-    "FLIPPED",
     "Blocks",
+    "ColumnBound",
     "Columns",
+    "column_bound",
     "expanded_row",
     "is_index_sum",
     "largest_row",
     "over_range",
-    "single_values",
     "smallest_row",
     "without_axes",
 ]
-
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Comparisons, and what they are once their sides change places."""
 
 
 class Columns:
@@ -55,13 +56,7 @@ class Columns:
         function: the loop is in it.
     """
 
-    def __init__(
-        self,
-        loop: Loop,
-        values: Mapping[str, cst.BaseExpression],
-        outer: Mapping[str, cst.BaseExpression],
-        function: JitFunction,
-    ) -> None:
+    def __init__(self, loop: Loop, values: Values, outer: Values, function: JitFunction) -> None:
         self._loop, self._values, self._outer = loop, values, outer
         blocked = as_blocked_loop(loop, function)
         counts = blocked is not None and blocked.counts
@@ -78,7 +73,7 @@ class Columns:
             return True
         if isinstance(node, cst.Name) and node.value in self._values:
             return self.has(self._values[node.value])
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+        if not is_operation(node, cst.Add):
             return False
         sides = (node.left, node.right)
         return any(
@@ -97,7 +92,7 @@ class Columns:
             return value is not None and self._is_range(value)
         if called_name(node) != "tl.arange":
             return False
-        bounds = [render_code(arg.value) for arg in cst.ensure_type(node, cst.Call).args]
+        bounds = list(map(render_code, call_args(node)))
         return bounds == ["0", self._width]  # wider blocks reach into the next trip
 
 
@@ -132,9 +127,7 @@ def _is_none(part: cst.SubscriptElement) -> bool:
     return render_code(part).strip(" ,") == "None"
 
 
-def expanded_row(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> cst.BaseExpression:
+def expanded_row(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
     """Return a row without axes, over what the function has before the loop."""
     node = without_axes(node)
     for _ in range(8):
@@ -148,6 +141,57 @@ def expanded_row(
         if isinstance(part, cst.Subscript) or _is_index_cast(part)
     ]
     return replace_each(node, pairs)
+
+
+@dataclass(frozen=True)
+class ColumnBound:
+    """``column SIGN row - width``, as a comparison says.
+
+    Attributes:
+        sign: such as ``"<"``.
+        row: without the columns.
+        width: as code; ``"0"`` where there is none.
+    """
+
+    sign: str
+    row: cst.BaseExpression
+    width: str
+
+    @property
+    def is_below(self) -> bool:
+        """True if the comparison holds ahead of some column, and not from there on."""
+        return self.sign in ("<", "<=")
+
+    @property
+    def beyond(self) -> str:
+        """Addend of the row for the first column from which on the comparison changes."""
+        return " + 1" if self.sign in ("<=", ">") else ""
+
+
+def column_bound(node: cst.BaseExpression, columns: Columns, values: Values) -> ColumnBound | None:
+    """Return what a comparison of a loop's columns with a row says; ``None`` for other nodes.
+
+    ``row - column < width`` says that ``column > row - width``.
+
+    Args:
+        node: the comparison.
+        columns: of the loop.
+        values: what the loop's names are.
+    """
+    if (parts := comparison_parts(node)) is None or parts[1] not in FLIPPED:
+        return None
+    (first, sign, second), width = parts, "0"
+    difference = without_axes(first)
+    if isinstance(difference, cst.Name):
+        difference = values.get(difference.value, difference)
+    if is_operation(difference, cst.Subtract) and (
+        columns.has(difference.right) or render_code(second) == "0"
+    ):
+        width = render_code(parenthesized(second))
+        first, second = difference.left, difference.right
+    if not columns.has(first):
+        first, sign, second = second, FLIPPED[sign], first
+    return ColumnBound(sign, second, width) if columns.has(first) else None
 
 
 def is_index_sum(node: cst.BaseExpression) -> bool:
@@ -174,7 +218,7 @@ class Blocks:
         function: they are in it.
     """
 
-    values: Mapping[str, cst.BaseExpression]
+    values: Values
     function: JitFunction
 
     def has(self, node: cst.BaseExpression) -> bool:
@@ -196,10 +240,10 @@ def largest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
     if isinstance(node, cst.Name) and node.value in blocks.values:
         return largest_row(without_axes(blocks.values[node.value]), blocks)
     if called_name(node) == "tl.arange":
-        return f"({render_code(cst.ensure_type(node, cst.Call).args[1].value)} - 1)"
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return f"({render_code(call_args(node)[1])} - 1)"
+    if is_operation(node, cst.Add):
         return f"{largest_row(node.left, blocks)} + {largest_row(node.right, blocks)}"
-    is_less = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract)
+    is_less = is_operation(node, cst.Subtract)
     if is_less and isinstance(node, cst.BinaryOperation) and not blocks.has(node.right):
         return f"{largest_row(node.left, blocks)} - {render_code(parenthesized(node.right))}"
     return f"tl.max({render_code(node)})"  # of all axes: loops are bounded by numbers alone
@@ -213,7 +257,7 @@ def smallest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
     if isinstance(node, cst.Name) and node.value in blocks.values:
         return smallest_row(blocks.values[node.value], blocks)
     if called_name(node) == "tl.arange":
-        return render_code(cst.ensure_type(node, cst.Call).args[0].value)
+        return render_code(call_args(node)[0])
     if not isinstance(node, cst.BinaryOperation):
         return ""
     first = smallest_row(node.left, blocks)
@@ -224,22 +268,8 @@ def smallest_row(node: cst.BaseExpression, blocks: Blocks) -> str:
     return f"{first} - {render_code(parenthesized(node.right))}" if is_less and first else ""
 
 
-def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
-    """Return what names are that get a value once, and do not name themselves in it."""
-    names = assigned_names(*body)
-    values = {}
-    for statement in body:
-        binding = single_assignment(statement)
-        if binding is None or names.count(binding.target) > 1:
-            continue
-        if binding.target not in names_within(binding.value):
-            values[binding.target] = binding.value
-    return values
-
-
 def over_range(loop: Loop, start: str, stop: str, step: str) -> cst.For:
     """Return a loop over another range, with the hints that its own range has."""
-    over = cst.ensure_type(loop.node.iter, cst.Call)
-    words = [render_code(arg) for arg in over.args if arg.keyword is not None]
-    code = f"{render_code(over.func)}({', '.join([start, stop, step, *words])})"
+    words = [render_code(arg) for arg in loop.over.args if arg.keyword is not None]
+    code = f"{render_code(loop.over.func)}({', '.join([start, stop, step, *words])})"
     return loop.node.with_changes(iter=parse_expression(code))

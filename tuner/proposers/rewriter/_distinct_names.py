@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     assigned_names,
     child_nodes,
     names_within,
     nodes_within,
+    numbered_name,
     parse_statement,
     render_code,
     single_assignment,
@@ -26,9 +27,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 __all__ = ["with_distinct_names", "with_distinct_values", "without_unread"]
 
 
-def with_distinct_names(
-    statements: Sequence[cst.BaseStatement], outside: set[str]
-) -> list[cst.BaseStatement]:
+def with_distinct_names(statements: Body, outside: set[str]) -> list[cst.BaseStatement]:
     """Return statements in which names that are assigned again get other names.
 
     Those that are used outside, assigned within a loop or a branch, or read ahead of their first
@@ -52,10 +51,7 @@ def with_distinct_names(
         value = substitute_names(binding.value, current)
         name = binding.target
         if name in current:
-            name, count = f"{binding.target}_2", 2
-            while name in taken:
-                name, count = f"{binding.target}_{count + 1}", count + 1
-            taken.add(name)
+            name = numbered_name(name, taken)
         elif name in names_within(binding.value):
             return body  # it is handed on from the trip before
         current[binding.target] = cst.Name(name)

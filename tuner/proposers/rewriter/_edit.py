@@ -13,13 +13,17 @@ from typing import cast
 import libcst as cst
 
 from solkit.core import Value
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_of
 from solkit.tuner.proposers.rewriter._lift import lifted_body
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -60,6 +64,7 @@ __all__ = [
     "changed_text",
     "changed_tree",
     "device_tensor",
+    "grid_axis",
     "grid_constants",
     "grid_with",
     "group_divisors",
@@ -105,7 +110,7 @@ def changed_text(
     text: KernelText,
     functions: Mapping[str, cst.FunctionDef | None] | None = None,
     added: Mapping[str, Sequence[cst.FunctionDef]] | None = None,
-    launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
+    launches: Sequence[tuple[cst.CSTNode, Body]] = (),
     parameters: Iterable[Parameter] = (),
 ) -> str:
     """Return the file's text with changes: see `changed_tree`."""
@@ -116,7 +121,7 @@ def changed_tree(
     text: KernelText,
     functions: Mapping[str, cst.FunctionDef | None] | None = None,
     added: Mapping[str, Sequence[cst.FunctionDef]] | None = None,
-    launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
+    launches: Sequence[tuple[cst.CSTNode, Body]] = (),
     parameters: Iterable[Parameter] = (),
 ) -> cst.Module:
     """Return the file with changes.
@@ -146,11 +151,7 @@ def changed_tree(
     return tree
 
 
-def in_statement(
-    tree: cst.Module,
-    statement: cst.CSTNode,
-    pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]],
-) -> cst.Module:
+def in_statement(tree: cst.Module, statement: cst.CSTNode, pairs: Sequence[Swap]) -> cst.Module:
     """Return the module with parts of one of its statements, each found by identity, replaced."""
     body = [replace_each(other, pairs) if other is statement else other for other in tree.body]
     return tree.with_changes(body=body)
@@ -159,9 +160,7 @@ def in_statement(
 # ------------------------------------------------------------------------------- functions
 
 
-def renamed_function(
-    function: JitFunction, name: str, body: Sequence[cst.BaseStatement]
-) -> cst.FunctionDef:
+def renamed_function(function: JitFunction, name: str, body: Body) -> cst.FunctionDef:
     """Return a function under another name with another body."""
     node = with_body(function.node, body)
     leading = [cst.EmptyLine(), cst.EmptyLine()]
@@ -246,7 +245,7 @@ def device_tensor(launch: Launch) -> str:
 
 def _is_tensor(name: str, launcher: cst.FunctionDef) -> bool:
     """Tell whether each value that a launcher gives a name is a tensor's: new, or of another."""
-    bindings = [single_assignment(s) for s in walk_statements(statements_of(launcher))]
+    bindings = assignments_in(walk_statements(statements_of(launcher)))
     values = [b.value for b in bindings if b is not None and b.target == name]
     whole = len(values) == assigned_names(*statements_of(launcher)).count(name) > 0
     return whole and all(_makes_tensor(value) for value in values)
@@ -269,8 +268,8 @@ def guarded_launch(
     condition: str,
     launch: cst.BaseStatement,
     original: cst.BaseStatement,
-    before: Sequence[cst.BaseStatement] = (),
-    ahead: Sequence[cst.BaseStatement] = (),
+    before: Body = (),
+    ahead: Body = (),
 ) -> list[cst.BaseStatement]:
     """Return ``if condition: before, launch else: ahead, original``."""
     node = cst.ensure_type(
@@ -406,7 +405,7 @@ def with_fixed_parameters(text: KernelText, names: Iterable[str]) -> str:
         remaining[-1] = remaining[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     params = launcher.params.with_changes(kwonly_params=remaining, star_arg=star)
     changed = launcher.with_changes(params=params, body=substitute_names(launcher.body, values))
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, changed)]
+    pairs: list[Swap] = [(launcher, changed)]
     pairs += [
         (literal, literal.with_changes(elements=_space_entries(literal, values)))
         for literal in space
@@ -469,10 +468,15 @@ def has_assignment(launcher: cst.FunctionDef, name: str) -> cst.BaseStatement | 
 _PROGRAM = "tl.program_id"
 
 
-def program_axis(call: cst.Call) -> int | None:
-    """Return the axis that ``tl.program_id`` asks for."""
-    axis = argument_of(call, 0, "axis")
-    return None if axis is None else integer_literal(axis)
+def program_axis(node: cst.CSTNode) -> int | None:
+    """Return the axis that ``tl.program_id`` asks for; ``None`` for other nodes."""
+    return grid_axis(node) if called_name(node) == _PROGRAM else None
+
+
+def grid_axis(node: cst.CSTNode) -> int | None:
+    """Return the axis of an index, or of a number, of programs; ``None`` for other nodes."""
+    is_grid = called_name(node) in (_PROGRAM, "tl.num_programs")
+    return integer_literal(argument_of(node, 0, "axis")) if is_grid else None
 
 
 def axis_name(function: JitFunction, axis: int) -> str:
@@ -481,9 +485,8 @@ def axis_name(function: JitFunction, axis: int) -> str:
         binding = single_assignment(statement)
         if (
             binding is not None
-            and called_name(binding.value) == _PROGRAM
             and not function_reassigns(function, binding.target)
-            and program_axis(cst.ensure_type(binding.value, cst.Call)) == axis
+            and program_axis(binding.value) == axis
         ):
             return binding.target
     return ""
@@ -491,9 +494,7 @@ def axis_name(function: JitFunction, axis: int) -> str:
 
 def function_reassigns(function: JitFunction, name: str) -> bool:
     """Tell whether a name is assigned more than once."""
-    bindings = [
-        a for statement in function.body if (a := single_assignment(statement)) and a.target == name
-    ]
+    bindings = [a for a in assignments_in(function.body) if a.target == name]
     return len(bindings) > 1
 
 
@@ -508,9 +509,7 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
         for node in _multiplications(function.node):
             sides = [node.left, node.right]
             for one, other in (sides, sides[::-1]):
-                call = cst.ensure_type(one, cst.Call) if called_name(one) == _PROGRAM else None
-                mine = render_code(one) in names
-                mine |= call is not None and program_axis(call) == axis
+                mine = render_code(one) in names or program_axis(one) == axis
                 if mine and render_code(other) in function.constants:
                     constants[render_code(other)] = axis
     return constants
@@ -529,8 +528,7 @@ def _swizzled_name(function: JitFunction, axis: int) -> str:
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         if not isinstance(small, cst.Assign) or called_name(small.value) != "tl.swizzle2d":
             continue
-        target, call = small.targets[0].target, cst.ensure_type(small.value, cst.Call)
-        size = argument_of(call, 2 + axis)
+        target, size = small.targets[0].target, argument_of(small.value, 2 + axis)
         if size is not None and render_code(size) in counts and isinstance(target, cst.Tuple):
             return render_code(target.elements[axis].value)
     return ""
@@ -589,9 +587,7 @@ def block_constants(function: JitFunction) -> set[str]:
 
 
 def _is_quotient(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.BinaryOperation) and isinstance(
-        node.operator, (cst.FloorDivide, cst.Modulo)
-    )
+    return is_operation(node, cst.FloorDivide, cst.Modulo)
 
 
 def _multiplications(node: cst.CSTNode) -> list[cst.BinaryOperation]:
@@ -615,19 +611,15 @@ def group_divisors(function: JitFunction, axis: int) -> list[str]:
     names = {axis_name(function, axis)} - {""}
     divisors: dict[str, None] = {}
     for node in nodes_within(function.node):
-        if not isinstance(node, cst.BinaryOperation):
+        if not is_operation(node, cst.FloorDivide):
             continue
-        if not isinstance(node.operator, cst.FloorDivide):
-            continue
-        dividend = node.left
-        call = cst.ensure_type(dividend, cst.Call) if called_name(dividend) == _PROGRAM else None
-        mine = render_code(dividend) in names or (call is not None and program_axis(call) == axis)
+        mine = render_code(node.left) in names or program_axis(node.left) == axis
         if mine and is_runtime_size(node.right, function):
             divisors.setdefault(render_code(node.right))
     return list(divisors)
 
 
-def _used_once(body: Sequence[cst.BaseStatement], valid: str) -> list[cst.BaseStatement]:
+def _used_once(body: Body, valid: str) -> list[cst.BaseStatement]:
     """Return statements in which what a loop reduces is read once, to be masked.
 
     Triton up to 3.7 does not compile a reduction of a block's rows in a loop whose result is used
@@ -644,12 +636,12 @@ def _used_once(body: Sequence[cst.BaseStatement], valid: str) -> list[cst.BaseSt
     return result
 
 
-def _inner_axes(name: str, before: Sequence[cst.BaseStatement]) -> str:
+def _inner_axes(name: str, before: Body) -> str:
     """Return the index that gives a mask over rows the axes that a block has behind them."""
-    values = [a.value for s in before if (a := single_assignment(s)) and a.target == name]
+    values = values_of(name, before)
     if not values or called_name(values[-1]) not in ("tl.zeros", "tl.full"):
         return ""
-    shape = argument_of(cst.ensure_type(values[-1], cst.Call), 0, "shape")
+    shape = argument_of(values[-1], 0, "shape")
     axes = len(shape.elements) - 1 if isinstance(shape, (cst.Tuple, cst.List)) else 0
     return f"[:{', None' * axes}]" if axes else ""
 
@@ -772,8 +764,7 @@ def _quotients(
     return [
         node
         for node in nodes_within(statement)
-        if isinstance(node, cst.BinaryOperation)
-        and isinstance(node.operator, sign)
+        if is_operation(node, sign)
         and render_code(node.left) == name
         and render_code(node.right) == group
     ]
@@ -784,7 +775,7 @@ def _with_count(statement: cst.BaseStatement, axis: int, count: str) -> cst.Base
     pairs = [
         (call, cst.Name(count))
         for call in calls_within(statement, "tl.num_programs")
-        if program_axis(call) == axis
+        if grid_axis(call) == axis
     ]
     return replace_each(statement, pairs)
 

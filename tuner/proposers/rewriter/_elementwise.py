@@ -9,19 +9,23 @@ tile's indices as its coordinates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import last_values
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import arguments_of
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._lift_expressions import Lifting
+from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     Node,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -76,7 +80,7 @@ class Elementwise:
     @property
     def values(self) -> dict[str, cst.BaseExpression]:
         """Values of its names."""
-        return {a.target: a.value for s in self.body if (a := single_assignment(s)) is not None}
+        return last_values(self.body)
 
 
 def as_elementwise(launch: Launch, param: str, text: KernelText) -> Elementwise | None:
@@ -127,9 +131,8 @@ def as_elementwise(launch: Launch, param: str, text: KernelText) -> Elementwise 
 def _is_elementwise(statement: cst.BaseStatement, text: KernelText) -> bool:
     lifting = Lifting(text.functions)
     for call in calls_within(statement):
-        name = called_name(call)
-        cast = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
-        if not (name in _ACCESSES or cast or lifting.is_elementwise(name)):
+        name, is_cast = called_name(call), converted_value(call) is not None
+        if not (name in _ACCESSES or is_cast or lifting.is_elementwise(name)):
             return False
     spread = [render_code(e) for e in nodes_within(statement) if isinstance(e, cst.Subscript)]
     return all(code.endswith((_ROWS, _COLUMNS)) for code in spread)
@@ -165,17 +168,15 @@ def _without_spread(code: str) -> str:
     return code.removesuffix(_WIDER).removesuffix(_ROWS).removesuffix(_COLUMNS)
 
 
-def sum_terms(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> list[list[str]]:
+def sum_terms(node: cst.BaseExpression, values: Values) -> list[list[str]]:
     """Return a sum of products as lists of factors, with names of sums replaced by these."""
     if isinstance(node, cst.Name) and node.value in values:
         inner = values[node.value]
         if not any(isinstance(e, cst.Call) for e in nodes_within(inner)):
             return sum_terms(inner, values)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         return [*sum_terms(node.left, values), *sum_terms(node.right, values)]
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         firsts, seconds = sum_terms(node.left, values), sum_terms(node.right, values)
         return [[*one, *two] for one in firsts for two in seconds]
     if isinstance(node, cst.Integer) and node.value == "1":
@@ -207,7 +208,7 @@ class _Tile:
     conjuncts: tuple[str, ...]
 
 
-def tile_of(call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression]) -> _Tile | None:
+def tile_of(call: cst.Call, param: str, values: Values) -> _Tile | None:
     """Return an access as one to a tile of a tensor; ``None`` if it is of another form."""
     spread = {
         name: value
@@ -234,9 +235,7 @@ def tile_of(call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression]
     return _Tile(call, row, column, stride, is_matrix, is_dense, offset, conjuncts)
 
 
-def _is_sum_of_tile(
-    value: cst.BaseExpression, param: str, values: Mapping[str, cst.BaseExpression]
-) -> bool:
+def _is_sum_of_tile(value: cst.BaseExpression, param: str, values: Values) -> bool:
     """Tell whether a value is made of spread indices, or starts from the tensor."""
     if any(isinstance(node, cst.Subscript) for node in nodes_within(value)):
         return True
@@ -246,10 +245,10 @@ def _is_sum_of_tile(
     )
 
 
-def _conjuncts(mask: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> Iterator[str]:
+def _conjuncts(mask: cst.BaseExpression, values: Values) -> Iterator[str]:
     if isinstance(mask, cst.Name) and mask.value in values:
         yield from _conjuncts(values[mask.value], values)
-    elif isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+    elif is_operation(mask, cst.BitAnd):
         yield from _conjuncts(mask.left, values)
         yield from _conjuncts(mask.right, values)
     else:
@@ -381,10 +380,7 @@ def _coordinate_values(
         isinstance(node, cst.Subscript) for s in elementwise.body for node in nodes_within(s)
     )
     if spread:  # it spreads its coordinates itself
-        return {
-            rows: tile.rows.removesuffix(_ROWS),
-            columns: tile.columns.removesuffix(_COLUMNS),
-        }
+        return {rows: tile.rows.removesuffix(_ROWS), columns: tile.columns.removesuffix(_COLUMNS)}
     return {rows: tile.rows, columns: tile.columns}
 
 
@@ -393,7 +389,7 @@ def _at_tile(
     elementwise: Elementwise,
     tile: _Tile,
     product: Launch,
-    alike: Mapping[str, cst.BaseExpression],
+    alike: Values,
 ) -> cst.BaseStatement:
     """Return a statement with indices in rows simplified, and accesses as narrow as the tile's.
 
@@ -418,7 +414,7 @@ def _with_row_and_column(
 ) -> cst.BaseStatement:
     """Return a statement with the index's quotient and remainder by a row's length as indices."""
     index = elementwise.coordinates[0]
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for node in nodes_within(statement):
         if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != index:
             continue
@@ -451,10 +447,7 @@ def _row_and_column(tile: _Tile, length: str, product: Launch) -> tuple[str, str
 
 
 def _masked_access(
-    call: cst.Call,
-    elementwise: Elementwise,
-    tile: _Tile,
-    alike: Mapping[str, cst.BaseExpression],
+    call: cst.Call, elementwise: Elementwise, tile: _Tile, alike: Values
 ) -> cst.Call:
     """Return an access that leaves out what the tile leaves out.
 

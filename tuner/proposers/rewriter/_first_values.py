@@ -9,6 +9,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import LOWEST, Carried
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     argument_of,
     assigned_names,
     called_name,
@@ -56,7 +57,7 @@ class Start:
 _DTYPES = ("tl.float32", "tl.int32", "tl.int64")
 
 
-def start_of_name(name: str, before: Sequence[cst.BaseStatement]) -> Start | None:
+def start_of_name(name: str, before: Body) -> Start | None:
     """Return the first value of a name by its last assignment; ``None`` if it is of another form.
 
     It is fp32 or an integer. What a loop or a branch left in the name is of another form.
@@ -68,7 +69,7 @@ def start_of_name(name: str, before: Sequence[cst.BaseStatement]) -> Start | Non
 
 def _start_of_value(value: cst.BaseExpression) -> Start | None:
     if called_name(value) in ("tl.zeros", "tl.full"):
-        return _start_of_block(cst.ensure_type(value, cst.Call))
+        return _start_of_block(value)
     if isinstance(value, cst.BinaryOperation) and called_name(value.left) == "tl.zeros":
         block, number = _start_of_value(value.left), _start_of_value(value.right)
         is_sum = isinstance(value.operator, (cst.Add, cst.Subtract)) and number is not None
@@ -87,7 +88,7 @@ def _start_of_value(value: cst.BaseExpression) -> Start | None:
     return Start((), "int32" if plain.isdigit() else "float32", text)
 
 
-def _start_of_block(call: cst.Call) -> Start | None:
+def _start_of_block(call: cst.BaseExpression) -> Start | None:
     is_zeros = called_name(call) == "tl.zeros"
     shape, dtype = argument_of(call, 0, "shape"), argument_of(call, 1 if is_zeros else 2, "dtype")
     value = cst.Integer("0") if is_zeros else argument_of(call, 1, "value")
@@ -98,9 +99,7 @@ def _start_of_block(call: cst.Call) -> Start | None:
     return Start(sizes, kind.removeprefix("tl."), render_code(value))
 
 
-def with_finite_starts(
-    before: Sequence[cst.BaseStatement], updates: Iterable[Carried]
-) -> list[cst.BaseStatement]:
+def with_finite_starts(before: Body, updates: Iterable[Carried]) -> list[cst.BaseStatement]:
     """Return statements with starts of maxima that a part which sees nothing may keep.
 
     A sum that is rescaled without a look whether there is a maximum would be no number there.

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import substitute_names
+from solkit.tuner.proposers.rewriter._parse import Values, substitute_names
 
 __all__ = ["as_fold"]
 
@@ -25,9 +25,7 @@ _PLACES = 10**6
 _State = dict[str, Fraction]
 
 
-def as_fold(
-    values: Mapping[str, cst.BaseExpression], brought: Sequence[str]
-) -> dict[str, cst.BaseExpression]:
+def as_fold(values: Values, brought: Sequence[str]) -> dict[str, cst.BaseExpression]:
     """Return a fold's next values over `own_x` and `new_x`; none if it is not associative.
 
     Args:
@@ -55,9 +53,7 @@ def _is_rational(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Name, cst.Integer, cst.Float))
 
 
-def _matched(
-    values: Mapping[str, cst.BaseExpression], brought: Sequence[str], chance: random.Random
-) -> dict[str, str]:
+def _matched(values: Values, brought: Sequence[str], chance: random.Random) -> dict[str, str]:
     """Return which part of the state each brought name is; none if they are no state."""
     drawn = {name: _draw(chance) for name in brought}
     after = _next(values, dict.fromkeys(values, Fraction(0)), drawn)
@@ -66,9 +62,7 @@ def _matched(
     return result if len(set(result.values())) == len(values) else {}
 
 
-def _is_associative(
-    values: Mapping[str, cst.BaseExpression], of_name: Mapping[str, str], chance: random.Random
-) -> bool:
+def _is_associative(values: Values, of_name: Mapping[str, str], chance: random.Random) -> bool:
     one, two, three = ({name: _draw(chance) for name in values} for _ in range(3))
 
     def joined(first: _State, second: _State) -> _State:
@@ -81,9 +75,7 @@ def _draw(chance: random.Random) -> Fraction:
     return Fraction(chance.randint(1, _PLACES), chance.randint(1, _PLACES))
 
 
-def _next(
-    values: Mapping[str, cst.BaseExpression], state: _State, brought: Mapping[str, Fraction]
-) -> _State:
+def _next(values: Values, state: _State, brought: Mapping[str, Fraction]) -> _State:
     names = {**{f"own_{name}": value for name, value in state.items()}, **brought}
     return {name: _value(value, names) for name, value in values.items()}
 

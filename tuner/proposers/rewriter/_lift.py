@@ -17,11 +17,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import (
-    carried_by,
-    carried_names,
-    with_single_updates,
-)
+from solkit.tuner.proposers.rewriter._carried import carried_by, carried_names, with_single_updates
 from solkit.tuner.proposers.rewriter._lift_expressions import (
     CannotLiftError,
     Kind,
@@ -30,10 +26,12 @@ from solkit.tuner.proposers.rewriter._lift_expressions import (
     promote_operand,
 )
 from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     RANGES,
     Assignment,
+    Body,
     JitFunction,
     Loop,
     argument_of,
@@ -100,7 +98,7 @@ class _Body:
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     depth: int = 0
 
-    def inner_block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    def inner_block(self, body: Body) -> list[cst.BaseStatement]:
         """Lift the statements of a loop or of a branch."""
         self.depth += 1
         try:
@@ -108,7 +106,7 @@ class _Body:
         finally:
             self.depth -= 1
 
-    def block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    def block(self, body: Body) -> list[cst.BaseStatement]:
         statements: list[cst.BaseStatement] = []
         for index, statement in enumerate(body):
             if isinstance(statement, cst.If):
@@ -204,7 +202,7 @@ class _Body:
         over, variable = statement.iter, statement.target
         if called_name(over) not in RANGES or not isinstance(variable, cst.Name):
             raise CannotLiftError(render_code(over))
-        bounds = [arg.value for arg in cst.ensure_type(over, cst.Call).args]
+        bounds = call_args(over)
         if statement.orelse or any(self.lifting.lift_expression(b).kind.lifted for b in bounds):
             raise CannotLiftError(render_code(over))
         before, trip = dict(self.lifting.kinds), statements_of(statement)
@@ -236,9 +234,7 @@ class _Body:
             branch = branch.with_changes(orelse=other)
         return branch
 
-    def _lift_branch(
-        self, statement: cst.If, rest: Sequence[cst.BaseStatement]
-    ) -> list[cst.BaseStatement] | None:
+    def _lift_branch(self, statement: cst.If, rest: Body) -> list[cst.BaseStatement] | None:
         """Narrow the mask by ``if outside: return``, or a last statement ``if inside:``.
 
         Any other branch becomes masks of its own.
@@ -276,7 +272,7 @@ class _Body:
             result += self._under(statements_of(statement.orelse), f"{taken}_not")
         return result
 
-    def _under(self, body: Sequence[cst.BaseStatement], taken: str) -> list[cst.BaseStatement]:
+    def _under(self, body: Body, taken: str) -> list[cst.BaseStatement]:
         """Lift statements that happen where a name holds."""
         result: list[cst.BaseStatement] = []
         before = set(self.lifting.kinds)
@@ -335,9 +331,7 @@ class _Body:
                 # it happens once an element
                 raise CannotLiftError(f"{target} = {render_code(value)}")
             return render_code(value)
-        if isinstance(value, cst.BinaryOperation) and isinstance(
-            value.operator, (cst.Add, cst.Subtract)
-        ):
+        if is_operation(value, cst.Add, cst.Subtract):
             first, second = map(self.lifting.lift_expression, (value.left, value.right))
             sign = render_code(value.operator).strip()
             kept, added = (value.left, value.right)
@@ -359,8 +353,7 @@ class _Body:
         name = called_name(value)
         for word, fill in (("max", "-"), ("min", "")):
             if name in (word, f"tl.{word}imum"):
-                call = cst.ensure_type(value, cst.Call)
-                one, two = argument_of(call, 0), argument_of(call, 1)
+                one, two = argument_of(value, 0), argument_of(value, 1)
                 if one is None or two is None:
                     break
                 parts = [self.lifting.lift_expression(one), self.lifting.lift_expression(two)]
@@ -377,7 +370,7 @@ class _Body:
         """Tell whether a trip takes a value as it is, or rescaled to another maximum."""
         if render_code(node) == target:
             return True
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+        if not is_operation(node, cst.Multiply):
             return False
         scale = node.right if render_code(node.left) == target else node.left
         scale = self.values.get(render_code(scale), scale)
@@ -439,11 +432,7 @@ _MOST_RESTARTS = 20
 
 
 def lifted_body(
-    body: Sequence[cst.BaseStatement],
-    seeds: Sequence[str],
-    width: str,
-    valid: str,
-    functions: Mapping[str, JitFunction],
+    body: Body, seeds: Sequence[str], width: str, valid: str, functions: Mapping[str, JitFunction]
 ) -> list[cst.BaseStatement]:
     """Return the statements of a function whose names `seeds` have become vectors.
 
@@ -491,12 +480,12 @@ def scalar_names(function: JitFunction, functions: Mapping[str, JitFunction]) ->
 
 
 def lifted_loop(
-    before: Sequence[cst.BaseStatement],
+    before: Body,
     statement: cst.For,
     width: str,
     fresh: str,
     functions: Mapping[str, JitFunction],
-    after: Sequence[cst.BaseStatement] = (),
+    after: Body = (),
 ) -> cst.BaseStatement:
     """Return a loop over single elements as a loop over blocks of them.
 
@@ -532,10 +521,10 @@ def lifted_loop(
 
 
 def _loop_body(
-    before: Sequence[cst.BaseStatement],
+    before: Body,
     loop: Loop,
-    trip: Sequence[cst.BaseStatement],
-    after: Sequence[cst.BaseStatement],
+    trip: Body,
+    after: Body,
     width: str,
     functions: Mapping[str, JitFunction],
 ) -> _Body:
@@ -551,12 +540,7 @@ def _loop_body(
 
 
 def _blocked(
-    statement: cst.For,
-    loop: Loop,
-    fresh: str,
-    width: str,
-    mask: str,
-    trip: Sequence[cst.BaseStatement],
+    statement: cst.For, loop: Loop, fresh: str, width: str, mask: str, trip: Body
 ) -> cst.BaseStatement:
     """Return a loop over blocks, of which each does a lifted trip."""
     step = "" if render_code(loop.step) == "1" else f"{render_code(parenthesized(loop.step))} * "

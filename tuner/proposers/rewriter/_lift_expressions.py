@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
     HINTS,
     JitFunction,
@@ -210,7 +211,7 @@ class Lifting:
         )
 
     def _elementwise(self, node: cst.Call) -> Lifted:
-        values, kind = self._align_operands([arg.value for arg in node.args])
+        values, kind = self._align_operands(call_args(node))
         if called_name(node) in ("min", "max") and kind.lifted:  # Python's take one axis no better
             node = node.with_changes(func=parse_expression(f"tl.{called_name(node)}imum"))
         args = [a.with_changes(value=v) for a, v in zip(node.args, values, strict=True)]
@@ -258,7 +259,7 @@ class Lifting:
             if any(self.lift_expression(arg.value).kind.lifted for arg in node.args[1:]):
                 return self._load_shared_places(node, pointer.kind.rank)
             return Lifted(node, pointer.kind)
-        access = self._align_access(node, pointer, skipped=1, mask_at=1)
+        access = self._align_access(node, pointer, mask_at=1)
         return Lifted(access, pointer.kind)
 
     def _load_shared_places(self, node: cst.Call, rank: int) -> Lifted:
@@ -295,7 +296,7 @@ class Lifting:
         """
         pointer = self.lift_expression(node.args[0].value)
         if pointer.kind.lifted:
-            return self._align_access(node, pointer, skipped=1, mask_at=2)
+            return self._align_access(node, pointer, mask_at=2)
         reduction = _ATOMIC_REDUCTIONS.get(called_name(node))
         value, mask = argument_of(node, 1, "val"), argument_of(node, 2, "mask")
         narrowed = mask is not None and self.lift_expression(mask).kind.lifted
@@ -310,12 +311,10 @@ class Lifting:
         reduced = parse_expression(f"{name}({masked}, axis=0)")
         return replace_each(node, [(value, reduced)])
 
-    def _align_access(
-        self, node: cst.Call, pointer: Lifted, skipped: int, mask_at: int
-    ) -> cst.Call:
+    def _align_access(self, node: cst.Call, pointer: Lifted, mask_at: int) -> cst.Call:
         """Return the call with its operands aligned to the pointer, and the mask narrowed."""
         parts, rank, mask, fill = [render_code(pointer.node)], pointer.kind.rank, "", ""
-        for index, arg in enumerate(node.args[skipped:], start=skipped):
+        for index, arg in enumerate(node.args[1:], start=1):
             word = arg.keyword.value if arg.keyword is not None else ""
             if word in ("eviction_policy", "cache_modifier", "volatile", "sem", "scope"):
                 parts.append(f"{word}={render_code(arg.value)}")

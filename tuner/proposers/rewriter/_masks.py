@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._memory import MASK_PLACES
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, pointers_of
+from solkit.tuner.proposers.rewriter._operations import conjuncts, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Launch,
+    Swap,
+    Values,
     argument_of,
     called_name,
     calls_within,
@@ -23,13 +27,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_expression,
     render_code,
     replace_each,
-    single_assignment,
     substitute_names,
     walk_statements,
 )
-from solkit.tuner.proposers.rewriter._values import base_pointer
 
-__all__ = ["conjuncts", "lengths_of_names", "lengths_within", "masked_loads", "unmasked_blocks"]
+__all__ = ["lengths_of_names", "lengths_within", "masked_loads", "unmasked_blocks"]
 
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
 _LIMITS = ("tl.where", "tl.minimum", "min", "tl.clamp")
@@ -57,7 +59,8 @@ def unmasked_blocks(launch: Launch) -> frozenset[str]:
 
 def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:
     """Return the constants that decide how long a tensor of the launcher's is."""
-    argument = launch.arguments.get(base_pointer(pointer, launch.function.params))
+    bases = pointers_of(launch.function).bases(pointer)
+    argument = launch.arguments.get(next(iter(bases))) if len(bases) == 1 else None
     if not isinstance(argument, cst.Name):
         return set()
     allocation = launcher_definition(argument.value, launch.launcher)
@@ -75,7 +78,7 @@ def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:
 def lengths_of_names(function: JitFunction) -> Mapping[str, set[str]]:
     """Return for each name the lengths of the ranges that its value varies along."""
     lengths: dict[str, set[str]] = defaultdict(set)
-    bindings = [a for s in walk_statements(function.body) if (a := single_assignment(s))]
+    bindings = assignments_in(walk_statements(function.body))
     for _ in range(_ROUNDS):
         for binding in bindings:
             lengths[binding.target] |= lengths_within(binding.value, lengths)
@@ -115,23 +118,14 @@ def _varies_with_operands(name: str, is_mask: bool) -> bool:
 
 
 def _is_remainder(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
+    return is_operation(node, cst.Modulo)
 
 
 # ------------------------------------------------------------------------------- further conditions
 
 
-def conjuncts(mask: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """Return the parts of a mask that all have to be true."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-        return [*conjuncts(mask.left), *conjuncts(mask.right)]
-    return [mask]
-
-
 def masked_loads(
-    node: cst.BaseExpression,
-    further: Sequence[cst.BaseExpression],
-    values: Mapping[str, cst.BaseExpression],
+    node: cst.BaseExpression, further: Sequence[cst.BaseExpression], values: Values
 ) -> cst.BaseExpression:
     """Return an expression whose loads have further conditions, where their pointers vary as these.
 
@@ -140,7 +134,7 @@ def masked_loads(
         further: conditions, as their function may write them.
         values: what the function's names stand for.
     """
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in calls_within(node, "tl.load"):
         pointer, mask = argument_of(call, 0, "pointer"), argument_of(call, 1, "mask")
         if pointer is None:
@@ -163,9 +157,7 @@ def masked_loads(
     return replace_each(node, pairs) if pairs else node
 
 
-def _whole(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> cst.BaseExpression:
+def _whole(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
     return substitute_names(node, values).with_changes(lpar=[], rpar=[])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     HINTS,
+    Body,
     JitFunction,
     argument_of,
     assigned_names,
@@ -90,7 +92,7 @@ class Pointers:
         params: those of its parameters that may be pointers.
     """
 
-    def __init__(self, body: Sequence[cst.BaseStatement], params: Collection[str]) -> None:
+    def __init__(self, body: Body, params: Collection[str]) -> None:
         self._params = frozenset(params) - _numbers_within(body)
         self._values: dict[str, list[cst.BaseExpression]] = {}
         unclear = Counter(assigned_names(*body))
@@ -151,11 +153,11 @@ def pointers_of(function: JitFunction) -> Pointers:
     return Pointers(function.body, set(function.params) - set(function.constants))
 
 
-def _numbers_within(body: Sequence[cst.BaseStatement]) -> set[str]:
+def _numbers_within(body: Body) -> set[str]:
     """Return names that are multiplied, divided or put in order: no address is."""
     sides: list[cst.BaseExpression] = []
     for node in nodes_within(*body):
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_NUMBERS):
+        if is_operation(node, *_OF_NUMBERS):
             sides += (node.left, node.right)
         elif isinstance(node, cst.Comparison):
             targets = [t for t in node.comparisons if isinstance(t.operator, _ORDERS)]

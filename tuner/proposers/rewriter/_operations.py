@@ -6,9 +6,85 @@ from typing import TypeGuard
 
 import libcst as cst
 
-__all__ = ["is_operation"]
+from solkit.tuner.proposers.rewriter._parse import plain_code
+
+__all__ = [
+    "FLIPPED",
+    "call_args",
+    "compared_sides",
+    "comparison_parts",
+    "conjuncts",
+    "converted_value",
+    "is_minus_infinity",
+    "is_operation",
+    "is_zero",
+    "without_conversions",
+]
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons, and what they are once their sides change places."""
 
 
-def is_operation(node: object, *operators: type[cst.BaseBinaryOp]) -> TypeGuard[cst.BinaryOperation]:
+_MINUS_INFINITIES = frozenset(
+    {'float("-inf")', '-float("inf")'}
+    | {f"-{module}.inf" for module in ("torch", "math", "np", "numpy")}
+)
+
+
+def is_operation(
+    node: object, *operators: type[cst.BaseBinaryOp]
+) -> TypeGuard[cst.BinaryOperation]:
     """Tell whether a node is an operation of two operands with one of these operators."""
     return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, operators)
+
+
+def comparison_parts(node: object) -> tuple[cst.BaseExpression, str, cst.BaseExpression] | None:
+    """Return both sides of a comparison around its sign; ``None`` for chains and other nodes."""
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        return None
+    (target,) = node.comparisons
+    return node.left, cst.Module([]).code_for_node(target.operator).strip(), target.comparator
+
+
+def compared_sides(
+    node: object, *signs: str
+) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """Return both sides of a comparison with one of these signs; ``None`` for other nodes."""
+    parts = comparison_parts(node)
+    return (parts[0], parts[2]) if parts is not None and parts[1] in signs else None
+
+
+def conjuncts(mask: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return the parts of a mask that all have to be true."""
+    if is_operation(mask, cst.BitAnd):
+        return [*conjuncts(mask.left), *conjuncts(mask.right)]
+    return [mask]
+
+
+def is_minus_infinity(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression is written as minus infinity."""
+    return plain_code(node).replace("'", '"') in _MINUS_INFINITIES
+
+
+def is_zero(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression is written as zero."""
+    return plain_code(node) in ("0", "0.0")
+
+
+def converted_value(node: object) -> cst.BaseExpression | None:
+    """Return ``x`` of ``x.to(...)``; ``None`` for other nodes."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return None
+    return node.func.value if node.func.attr.value == "to" else None
+
+
+def without_conversions(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return a value without its conversions to other types."""
+    while (inner := converted_value(node)) is not None:
+        node = inner
+    return node
+
+
+def call_args(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """Return the arguments of a call, those by keyword too; none for other nodes."""
+    return [arg.value for arg in node.args] if isinstance(node, cst.Call) else []

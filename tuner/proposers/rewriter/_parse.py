@@ -32,6 +32,8 @@ __all__ = [
     "Launch",
     "Loop",
     "Node",
+    "Swap",
+    "Values",
     "argument_of",
     "assigned_names",
     "called_name",
@@ -77,6 +79,9 @@ __all__ = [
 Node = TypeVar("Node", bound=cst.CSTNode)
 Expression = cst.BaseExpression
 Body = Sequence[cst.BaseStatement]
+Values = Mapping[str, cst.BaseExpression]
+Swap = tuple[cst.CSTNode, cst.CSTNode]
+"""A part of a tree, and what replaces it."""
 MOST_STEPS = 20  # of names that stand for names
 _NEEDLESS_BLANKS = re.compile(r" *([^\w ]) *")
 
@@ -123,7 +128,7 @@ def parse_expression(text: str) -> cst.BaseExpression:
 
 def parse_statements(text: str) -> list[cst.BaseStatement]:
     """Parse statements from their code, which may be indented as a whole."""
-    return list(cast("Sequence[cst.BaseStatement]", cst.parse_module(textwrap.dedent(text)).body))
+    return list(cast("Body", cst.parse_module(textwrap.dedent(text)).body))
 
 
 def parse_statement(text: str) -> cst.BaseStatement:
@@ -285,10 +290,10 @@ def _all_fields(kind: type[cst.CSTNode]) -> tuple[tuple[str, bool], ...]:
 
 _NAMED = {cst.Attribute: "attr", cst.Arg: "keyword"}
 """Fields with a name that stands for no value."""
-_NO_VALUES: Mapping[str, cst.BaseExpression] = {}
+_NO_VALUES: Values = {}
 
 
-def _copy(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> cst.CSTNode:
+def _copy(node: cst.CSTNode, values: Values) -> cst.CSTNode:
     """Return a copy with names replaced; blanks and punctuation are shared.
 
     libcst's own `visit` validates each node again, and takes some ten times as long.
@@ -309,12 +314,12 @@ def _copy(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> cst.CS
     return copy
 
 
-def substitute_names(node: Node, values: Mapping[str, cst.BaseExpression]) -> Node:
+def substitute_names(node: Node, values: Values) -> Node:
     """Return a copy of the node with names replaced by expressions, in targets too."""
     return cast("Node", _copy(node, values))
 
 
-def replace_each(node: Node, pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> Node:
+def replace_each(node: Node, pairs: Sequence[Swap]) -> Node:
     """Return the node with parts of it, each found by identity, replaced."""
     return with_each(node, {id(old): [new] for old, new in pairs})
 
@@ -384,9 +389,9 @@ def calls_within(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
     return [call for call in all_calls if not functions or called_name(call) in functions]
 
 
-def argument_of(call: cst.Call, position: int, keyword: str = "") -> cst.BaseExpression | None:
-    """Return a call's argument by position or keyword."""
-    for index, arg in enumerate(call.args):
+def argument_of(node: cst.CSTNode, position: int, keyword: str = "") -> cst.BaseExpression | None:
+    """Return a call's argument by position or keyword; ``None`` for other nodes."""
+    for index, arg in enumerate(node.args if isinstance(node, cst.Call) else ()):
         if arg.keyword is None and index == position and not arg.star:
             return arg.value
         if arg.keyword is not None and keyword and arg.keyword.value == keyword:
@@ -479,7 +484,7 @@ def statements_of(node: cst.CSTNode) -> list[cst.BaseStatement]:
     return list(block.body)
 
 
-def with_body(node: Node, body: Sequence[cst.BaseStatement]) -> Node:
+def with_body(node: Node, body: Body) -> Node:
     """Return a function or a compound statement with another body."""
     block = cst.ensure_type(node.body, cst.IndentedBlock)  # type: ignore[attr-defined]
     return node.with_changes(body=block.with_changes(body=list(body)))
@@ -502,6 +507,11 @@ class Loop:
     stop: cst.BaseExpression
     step: cst.BaseExpression
     body: tuple[cst.BaseStatement, ...]
+
+    @property
+    def over(self) -> cst.Call:
+        """The call of ``range``, or of ``tl.range``."""
+        return cst.ensure_type(self.node.iter, cst.Call)
 
 
 def range_loop(statement: cst.CSTNode) -> Loop | None:
@@ -538,7 +548,7 @@ def running_updates(loop: Loop) -> dict[int, Assignment]:
     }
 
 
-def names_read_first(body: Sequence[cst.BaseStatement]) -> set[str]:
+def names_read_first(body: Body) -> set[str]:
     """Return the names that statements may read before they assign them."""
     read, written = set[str](), set[str]()
     for statement in body:
@@ -555,7 +565,7 @@ def names_read_first(body: Sequence[cst.BaseStatement]) -> set[str]:
     return read
 
 
-def walk_statements(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:
+def walk_statements(body: Body) -> Iterator[cst.BaseStatement]:
     """Yield all statements of a body, those within others too."""
     for statement in body:
         yield statement
@@ -631,8 +641,8 @@ class Launch:
     statement: cst.SimpleStatementLine
     call: cst.Call
     grid: cst.BaseExpression
-    arguments: Mapping[str, cst.BaseExpression]
-    options: Mapping[str, cst.BaseExpression]
+    arguments: Values
+    options: Values
 
     @cached_property
     def axes(self) -> tuple[cst.BaseExpression, ...] | None:
@@ -664,10 +674,7 @@ class KernelText:
 
     def fresh(self, name: str) -> str:
         """Return the name, with a number if it is taken."""
-        taken, count, free = self.names, 2, name
-        while free in taken:
-            free, count = f"{name}_{count}", count + 1
-        return free
+        return free_name(name, set(self.names))
 
     def launches_of(self, name: str) -> list[Launch]:
         """Return all launches of a function."""
@@ -794,9 +801,7 @@ def _launch_in_call(
 
 
 def _resolve_grid(
-    grid: cst.BaseExpression,
-    launcher: cst.FunctionDef,
-    arguments: Mapping[str, cst.BaseExpression],
+    grid: cst.BaseExpression, launcher: cst.FunctionDef, arguments: Values
 ) -> cst.Tuple | None:
     if isinstance(grid, cst.Name):
         value = launcher_definition(grid.value, launcher)
@@ -824,7 +829,7 @@ def launcher_definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpress
     return definitions[0] if len(definitions) == 1 and is_only else None
 
 
-def is_changed_between(between: Sequence[cst.BaseStatement], first: Launch) -> bool:
+def is_changed_between(between: Body, first: Launch) -> bool:
     """Tell whether a launch would be another behind some statements, or may not be reached."""
     read = names_within(*first.arguments.values(), *first.options.values())
     read |= names_within(first.grid, *(first.axes or ()))
@@ -842,7 +847,7 @@ def _as_lambda(function: cst.FunctionDef) -> list[cst.BaseExpression]:
 
 
 class _Meta(cst.CSTTransformer):
-    def __init__(self, meta: str, arguments: Mapping[str, cst.BaseExpression]) -> None:
+    def __init__(self, meta: str, arguments: Values) -> None:
         self._meta, self._arguments, self.unknown = meta, arguments, False
 
     def leave_Subscript(  # noqa: N802 - libcst's name
@@ -856,7 +861,7 @@ class _Meta(cst.CSTTransformer):
 
 
 def _without_meta(
-    body: cst.BaseExpression, meta: str, arguments: Mapping[str, cst.BaseExpression]
+    body: cst.BaseExpression, meta: str, arguments: Values
 ) -> cst.BaseExpression | None:
     visitor = _Meta(meta, arguments)
     visited = body.visit(visitor)
@@ -874,15 +879,13 @@ def launcher_integer(
     return integer_literal(node)
 
 
-def in_launcher(
-    node: cst.BaseExpression, launch: Launch, allowed: frozenset[str] = frozenset()
-) -> cst.BaseExpression | None:
+def in_launcher(node: cst.BaseExpression, launch: Launch) -> cst.BaseExpression | None:
     """Return an expression over a function's parameters, as one of its launcher's names.
 
     ``None`` if it needs something else.
     """
     values = {**launch.arguments}
-    if not names_within(node) <= {*values, "tl", "triton", *allowed}:
+    if not names_within(node) <= {*values, "tl", "triton"}:
         return None
     text = render_code(substitute_names(node, values)).replace("tl.cdiv", "triton.cdiv")
     return parse_expression(text)

@@ -12,11 +12,18 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import (
+    compared_sides,
+    converted_value,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     HINTS,
     RANGES,
+    Body,
     JitFunction,
     Loop,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -138,7 +145,7 @@ class Scope:
 
     function: JitFunction
     scalars: frozenset[str]
-    values: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     loops: Mapping[str, Loop] = field(default_factory=dict)
 
     def without(self, gone: Iterable[str]) -> Scope:
@@ -278,10 +285,7 @@ def _without_hints(call: cst.Call) -> cst.BaseExpression | None:
     """Return what a hint, or a conversion to wide integers, is about: descriptors need neither."""
     if called_name(call) in HINTS:
         return call.args[0].value
-    converts = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
-    if converts and [render_code(arg) for arg in call.args] == ["tl.int64"]:
-        return cst.ensure_type(call.func, cst.Attribute).value
-    return None
+    return converted_value(call) if list(map(render_code, call.args)) == ["tl.int64"] else None
 
 
 def _after_trips(loop: Loop, operand: cst.BaseExpression) -> str:
@@ -334,9 +338,7 @@ def tile_accesses(function: JitFunction) -> Iterator[tuple[cst.Call, Scope]]:
     yield from _accesses_in(function.body, Scope(function, _scalar_names(function)))
 
 
-def _accesses_in(
-    body: Sequence[cst.BaseStatement], scope: Scope
-) -> Iterator[tuple[cst.Call, Scope]]:
+def _accesses_in(body: Body, scope: Scope) -> Iterator[tuple[cst.Call, Scope]]:
     for statement in body:
         if isinstance(statement, cst.SimpleStatementLine):
             for call in calls_within(statement, "tl.load", "tl.store"):
@@ -437,25 +439,22 @@ def _bounded_axes(
 ) -> Iterator[tuple[int, str]]:
     if isinstance(mask, cst.Name):
         yield from _bounded_axes(scope.value(mask), place, scope, axis)
-    elif isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+    elif is_operation(mask, cst.BitAnd):
         yield from _bounded_axes(mask.left, place, scope, axis)
         yield from _bounded_axes(mask.right, place, scope, axis)
     elif isinstance(mask, cst.Subscript) and axis is None:
         yield from _bounded_axes(mask.value, place, scope, _broadcast_axis(mask))
-    elif isinstance(mask, cst.Comparison) and len(mask.comparisons) == 1:
-        yield _bound_of_comparison(mask, place, scope, axis)
     else:
-        raise OtherFormError
+        yield _bound_of_comparison(mask, place, scope, axis)
 
 
 def _bound_of_comparison(
-    mask: cst.Comparison, place: Place, scope: Scope, axis: int | None
+    mask: cst.BaseExpression, place: Place, scope: Scope, axis: int | None
 ) -> tuple[int, str]:
     """Read ``offsets < size``: what offsets lack of the tile's indices, the size lacks as well."""
-    target = mask.comparisons[0]
-    if not isinstance(target.operator, cst.LessThan):
+    if (sides := compared_sides(mask, "<")) is None:
         raise OtherFormError
-    index, bound = scope.terms(mask.left), scope.terms(target.comparator)
+    index, bound = map(scope.terms, sides)
     along = {term.axis for term in index.terms if term.block} if axis is None else {axis}
     if len(along) != 1 or (only := along.pop()) is None:
         raise OtherFormError

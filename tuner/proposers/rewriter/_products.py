@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._operations import is_operation, is_zero
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     argument_of,
@@ -11,7 +13,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     names_within,
     render_code,
-    single_assignment,
     statements_of,
     walk_statements,
 )
@@ -24,7 +25,7 @@ Factor = tuple[cst.BaseExpression, tuple[str, ...]]
 
 def _product_factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
     """Return both factors of a product of blocks with three axes each, and which axes they have."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+    if not is_operation(node, cst.Multiply):
         return None
     parts = []
     for side in (node.left, node.right):
@@ -45,10 +46,7 @@ def has_chained_products(function: JitFunction) -> bool:
 
 def _chains(body: list[cst.BaseStatement]) -> bool:
     sums = set[str]()
-    for statement in body:
-        binding = single_assignment(statement)
-        if binding is None:
-            continue
+    for binding in assignments_in(body):
         products = calls_within(binding.value, "tl.dot")
         if any(names_within(*call.args[:2]) & sums for call in products):
             return True
@@ -96,14 +94,8 @@ def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpressi
     """Split off a mask along one axis: the rest, and the mask; ``""`` if none, or another."""
     if called_name(node) != "tl.where":
         return node, ""
-    call = cst.ensure_type(node, cst.Call)
-    condition, inner, other = (argument_of(call, place) for place in range(3))
-    if (
-        condition is None
-        or inner is None
-        or other is None
-        or render_code(other) not in ("0", "0.0")
-    ):
+    condition, inner, other = (argument_of(node, place) for place in range(3))
+    if condition is None or inner is None or other is None or not is_zero(other):
         return node, ""
     base, axes = condition, [":"]
     chain = []

@@ -23,8 +23,10 @@ from solkit.tuner.proposers.rewriter._offset_products import (
     offset_products,
     unspread,
 )
+from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     Launch,
+    Swap,
     argument_of,
     called_name,
     child_nodes,
@@ -59,7 +61,7 @@ class ProgramIndices:
         Raises:
             OtherOffsetError: an index is used otherwise.
         """
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pairs: list[Swap] = []
         pending: list[cst.CSTNode] = [node]
         while pending:
             part = pending.pop()
@@ -76,7 +78,7 @@ class ProgramIndices:
 
     def _index_of(self, node: cst.CSTNode) -> tuple[str, cst.BaseExpression, str] | None:
         """Return an index's name, code and block; ``None`` if a node is none."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        if is_operation(node, cst.Add):
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 axis, block = _axis_of_tile(one), _block_of_range(other)
                 if axis is not None and block and axis[1] == block:
@@ -95,10 +97,8 @@ class ProgramIndices:
         if not block:
             return compact_code(axes[axis])
         argument = self.launch.arguments.get(block)
-        size = (
-            argument_of(cst.ensure_type(axes[axis], cst.Call), 0) if _is_cdiv(axes[axis]) else None
-        )
-        by = argument_of(cst.ensure_type(axes[axis], cst.Call), 1) if size is not None else None
+        size = argument_of(axes[axis], 0) if _is_cdiv(axes[axis]) else None
+        by = argument_of(axes[axis], 1) if size is not None else None
         if size is None or by is None or argument is None:
             raise OtherOffsetError(render_code(axes[axis]))
         if render_code(by) != render_code(argument):
@@ -112,7 +112,7 @@ def _is_cdiv(node: cst.BaseExpression) -> bool:
 
 def _axis_of_tile(node: cst.BaseExpression) -> tuple[int, str] | None:
     """Return the axis and block of ``tl.program_id(axis) * BLOCK``."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+    if not is_operation(node, cst.Multiply):
         return None
     for one, other in ((node.left, node.right), (node.right, node.left)):
         if isinstance(one, cst.Call) and called_name(one) == "tl.program_id":
@@ -125,7 +125,7 @@ def _block_of_range(node: cst.BaseExpression) -> str:
     """Return the length of ``tl.arange(0, BLOCK)``; empty for others."""
     if called_name(node) != "tl.arange":
         return ""
-    end = argument_of(cst.ensure_type(node, cst.Call), 1, "end")
+    end = argument_of(node, 1, "end")
     return "" if end is None else render_code(end)
 
 
@@ -223,21 +223,17 @@ WRITERS = "_writers_"
 
 def is_bound(mask: cst.BaseExpression, indices: ProgramIndices) -> bool:
     """Tell whether a mask is true for all indices that there are."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+    if is_operation(mask, cst.BitAnd):
         return is_bound(mask.left, indices) and is_bound(mask.right, indices)
     if isinstance(mask, cst.Subscript):
         return is_bound(mask.value, indices)
-    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+    if (sides := compared_sides(mask, "<")) is None:
         return False
-    target = mask.comparisons[0]
-    index, _ = unspread(compact_code(mask.left))
-    size = _in_launcher(target.comparator, indices.launch)
-    is_below = isinstance(target.operator, cst.LessThan)
-    return is_below and indices.sizes.get(index) == compact_code(size)
+    index, _ = unspread(compact_code(sides[0]))
+    return indices.sizes.get(index) == compact_code(_in_launcher(sides[1], indices.launch))
 
 
 def bounded_indices(mask: cst.BaseExpression, indices: ProgramIndices) -> set[str]:
     """Return the indices that a mask keeps below their number."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-        return bounded_indices(mask.left, indices) | bounded_indices(mask.right, indices)
-    return names_within(mask) & set(indices.places) if is_bound(mask, indices) else set()
+    bounds = (part for part in conjuncts(mask) if is_bound(part, indices))
+    return {name for part in bounds for name in names_within(part) & set(indices.places)}

@@ -18,9 +18,11 @@ from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import without_unused
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -53,12 +55,11 @@ from solkit.tuner.proposers.rewriter._row_writer import (
     RowWriter,
     compared,
     sum_code,
-    without_unused,
 )
 
 __all__ = ["BlockWriter"]
 
-Pairs = list[tuple[cst.CSTNode, cst.CSTNode]]
+Pairs = list[Swap]
 _RANGE = "tl.arange"
 
 
@@ -249,7 +250,7 @@ class _Copies:
         if word != "head":
             low, end = self.parts.past, self.parts.end
         inside = {id(node) for node in nodes_within(statement)}
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        pairs: list[Swap] = [
             (node, compared(node.left, end)) for node in self.row.comparisons if id(node) in inside
         ]
         renamed = substitute_names(replace_each(statement, pairs), self._renamed[word])

@@ -23,6 +23,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
+from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides, converted_value
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Node,
@@ -167,15 +168,15 @@ class RowElements:
         return all(self._is_element(node, shared) for node in nodes)
 
     def _is_call_of_elements(self, call: cst.Call, shared: frozenset[str]) -> bool:
-        name, args = called_name(call), [arg.value for arg in call.args]
+        name, args = called_name(call), call_args(call)
         if name in _FILLS:
             shape = argument_of(call, 0, "shape")
             own = code_of(shape).strip("[](),") if shape is not None else ""
             return own == self.block and self._are_elements(
                 shared, *(arg for arg in args if arg is not shape)
             )
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "to":
-            return self._are_elements(shared, call.func.value, *args)
+        if (inner := converted_value(call)) is not None:
+            return self._are_elements(shared, inner, *args)
         plain = name == "tl.load" or is_elementwise_call(name)
         return plain and self._are_elements(shared, *args)
 
@@ -248,8 +249,7 @@ class RowElements:
         """Tell whether a node is the first column at which a trip's extremum is."""
         assert leader.element is not None
         extremum, index, *_ = _EXTREMA[leader.kind]
-        element = cst.ensure_type(leader.element, cst.Call)
-        values = code_of(element.args[0].value)
+        values = code_of(call_args(leader.element)[0])
         calls = [c for c in calls_within(node, index) if code_of(c.args[0].value) == values]
         if len(calls) == 1 and isinstance(node, cst.BinaryOperation):
             sides = [node.left, node.right]
@@ -258,21 +258,20 @@ class RowElements:
             return plain and code_of(rest[0]) == self.start
         if called_name(node) != "tl.min" or not isinstance(node, cst.Call):
             return False
-        return self._is_first_column(node.args[0].value, {code_of(element), extremum}, values)
+        return self._is_first_column(
+            node.args[0].value, {code_of(leader.element), extremum}, values
+        )
 
     def _is_first_column(self, node: cst.BaseExpression, leader: set[str], values: str) -> bool:
         """Tell whether a node is ``where(x == max(x), columns, fixed)``."""
         if called_name(node) != "tl.where" or not isinstance(node, cst.Call):
             return False
-        test, columns, other = (arg.value for arg in node.args[:3])
+        test, columns, other = call_args(node)[:3]
         place = self.place(columns)
         if place is None or place.stride or place.rest.key or not self.is_fixed(other):
             return False
-        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-            return False
-        target = test.comparisons[0]
-        sides = {code_of(test.left), code_of(target.comparator)}
-        return isinstance(target.operator, cst.Equal) and values in sides and bool(sides & leader)
+        sides = set(map(code_of, compared_sides(test, "==") or ()))
+        return values in sides and bool(sides & leader)
 
 
 def with_block_size(node: Node, block: str, size: str) -> Node:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides
 from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     called_name,
@@ -66,13 +67,8 @@ class RowFills:
         """Tell whether a node is ``where(x == max(x), ...)``, which holds in no such lane."""
         if called_name(node) != "tl.where" or not isinstance(node, cst.Call):
             return False
-        test = node.args[0].value
-        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-            return False
-        sides = (test.left, test.comparisons[0].comparator)
-        return isinstance(test.comparisons[0].operator, cst.Equal) and any(
-            self.fill(side) in (Fill.LOWEST, Fill.HIGHEST) for side in sides
-        )
+        sides = compared_sides(node.args[0].value, "==") or ()
+        return any(self.fill(side) in (Fill.LOWEST, Fill.HIGHEST) for side in sides)
 
     def fill(self, node: cst.BaseExpression) -> Fill | None:
         """Return what an expression is in the lanes beyond the end; ``None`` if not known."""
@@ -112,7 +108,7 @@ class RowFills:
 
     def _of_call(self, node: cst.Call) -> Fill | None:
         name = called_name(node).rsplit(".", 1)[-1]
-        values = [arg.value for arg in node.args]
+        values = call_args(node)
         if name == "load":
             mask, fill = argument_of(node, 1, "mask"), argument_of(node, 2, "other")
             is_beyond = mask is not None and self.is_false(mask)

@@ -9,10 +9,12 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, PLAIN_WRITES, WRITES
+from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
     Launch,
     Loop,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -90,7 +92,7 @@ def _counted_by_columns(loop: Loop, scope: Scope) -> tuple[Loop, str] | None:
     if blocked is None or not blocked.counts:
         return None
     products = {f"{loop.name} * {blocked.block}", f"{blocked.block} * {loop.name}"}
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+    pairs: list[Swap] = [
         (node, cst.Name(loop.name))
         for node in nodes_within(loop.node)
         if isinstance(node, cst.BinaryOperation) and code_of(node) in products
@@ -256,11 +258,10 @@ class RowReader:
 
     def _note_comparison(self, node: cst.Comparison) -> None:
         """Note ``columns < size``."""
-        target = node.comparisons[0]
-        if len(node.comparisons) != 1 or not isinstance(target.operator, cst.LessThan):
+        if (sides := compared_sides(node, "<")) is None:
             return
-        size = self._expanded(target.comparator)
-        place = self._elements.place(self._expanded(node.left))
+        size = self._expanded(sides[1])
+        place = self._elements.place(self._expanded(sides[0]))
         is_column = place is not None and not place.stride and not place.rest.key
         if is_column and self._elements.is_fixed(size):
             self._comparisons.append((node, code_of(size)))
@@ -286,16 +287,13 @@ class RowReader:
 
     def _bounds_of(self, mask: cst.BaseExpression) -> Iterator[str]:
         """Yield what a mask says that columns are below."""
-        if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-            yield from self._bounds_of(mask.left)
-            yield from self._bounds_of(mask.right)
-        if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
-            return
-        target, place = mask.comparisons[0], self._elements.place(mask.left)
-        if place is None or place.stride or place.rest.key:
-            return
-        if isinstance(target.operator, cst.LessThan) and self._elements.is_fixed(target.comparator):
-            yield code_of(target.comparator)
+        for part in conjuncts(mask):
+            if (sides := compared_sides(part, "<")) is None:
+                continue
+            place = self._elements.place(sides[0])
+            is_column = place is not None and not place.stride and not place.rest.key
+            if is_column and self._elements.is_fixed(sides[1]):
+                yield code_of(sides[1])
 
     def _based(self, rest: Sum) -> tuple[str, Sum] | None:
         """Return the tensor and the row's first element of a pointer without its columns."""

@@ -8,18 +8,33 @@ Notation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._carried import carried_by
-from solkit.tuner.proposers.rewriter._masks import conjuncts
+from solkit.tuner.proposers.rewriter._operations import (
+    FLIPPED,
+    call_args,
+    compared_sides,
+    comparison_parts,
+    conjuncts,
+    converted_value,
+    is_minus_infinity,
+    is_operation,
+    is_zero,
+    without_conversions,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     MOST_STEPS,
+    Body,
     JitFunction,
     Launch,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -42,7 +57,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
     as_blocked_loop,
-    single_values,
     without_repeats,
     without_zeros,
 )
@@ -66,7 +80,6 @@ __all__ = [
     "shape_of_tensor",
     "sizes_as_products",
     "softmax_of_rows",
-    "unwrapped",
 ]
 
 EMPTY = ("torch.empty", "torch.empty_like")
@@ -78,7 +91,6 @@ _ALLOWED = (
     *("tl.sigmoid", "tl.load", "tl.arange", "float"),
 )
 """Functions that change scores one by one."""
-_LOWEST = ("float('-inf')", "-float('inf')")
 
 
 class OtherLaunchError(Exception):
@@ -129,7 +141,7 @@ class Addresses:
     """
 
     launch: Launch
-    values: Mapping[str, cst.BaseExpression]
+    values: Values
 
     def read(self, pointer: cst.BaseExpression, base: str) -> dict[Atom, Product]:
         """Return each index of an address, with its stride over the launcher's sizes.
@@ -161,11 +173,11 @@ class Addresses:
         self, node: cst.BaseExpression, axis: int | None
     ) -> Counter[tuple[Atom | None, Product]]:
         """Return a sum as products of at most one index and of other factors."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        if is_operation(node, cst.Add):
             if (atom := self._index(node, axis)) is not None:
                 return Counter({(atom, ()): 1})
             return self._terms(node.left, axis) + self._terms(node.right, axis)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        if is_operation(node, cst.Multiply):
             return self._product(node, axis)
         if isinstance(node, cst.Subscript):
             return self._terms(node.value, _axis_of(node))
@@ -206,9 +218,7 @@ class Addresses:
             assert end is not None
             return Atom(render_code(node), own, render_code(end), bool(spread))
         is_computed = isinstance(whole, cst.Call) and called_name(whole) == "tl.program_id"
-        is_computed |= isinstance(whole, cst.BinaryOperation) and isinstance(
-            whole.operator, (cst.FloorDivide, cst.Modulo)
-        )
+        is_computed |= is_operation(whole, cst.FloorDivide, cst.Modulo)
         return Atom(render_code(node)) if is_computed and not ranges else None
 
     def _moves_pointer(self, node: cst.BaseExpression) -> bool:
@@ -245,7 +255,7 @@ def is_number(name: str, function: JitFunction) -> bool:
     """Tell whether a parameter is multiplied, divided or compared: a tensor's address is not."""
     operations = (cst.Multiply, cst.FloorDivide, cst.Modulo)
     for node in nodes_within(function.node):
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, operations):
+        if is_operation(node, *operations):
             sides = node.left, node.right
         elif isinstance(node, cst.Comparison):
             sides = node.left, node.comparisons[0].comparator
@@ -258,7 +268,7 @@ def is_number(name: str, function: JitFunction) -> bool:
 
 def _is_shifted(node: cst.BaseExpression, block: cst.Call) -> bool:
     """Tell whether an expression is a range plus numbers: its stride is 1."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         sides = (node.left, node.right)
         inner = next((s for s in sides if any(c is block for c in calls_within(s))), None)
         return inner is not None and _is_shifted(inner, block)
@@ -283,9 +293,9 @@ def _without_type(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def sizes_as_products(node: cst.BaseExpression, launch: Launch) -> list[Product]:
     """Return an expression of a launcher as a sum of products, over sizes of what it allocates."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         return [*sizes_as_products(node.left, launch), *sizes_as_products(node.right, launch)]
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         seconds = sizes_as_products(node.right, launch)
         firsts = sizes_as_products(node.left, launch)
         return [tuple(sorted((*one, *two))) for one in firsts for two in seconds]
@@ -348,7 +358,7 @@ class _Straight:
     )
 
     @classmethod
-    def of(cls, body: Sequence[cst.BaseStatement]) -> _Straight:
+    def of(cls, body: Body) -> _Straight:
         """Evaluate statements.
 
         Raises:
@@ -445,15 +455,7 @@ def softmax_of_rows(launch: Launch, scores: str, result: str) -> Softmax:
     return Softmax(plain, column, power)
 
 
-_BELOW = {"LessThan": (True, ""), "LessThanEqual": (True, " + 1")}
-_ABOVE = {"GreaterThan": (False, " + 1"), "GreaterThanEqual": (False, "")}
-_SIDES = {**_BELOW, **_ABOVE}
-_FLIPPED = {
-    "LessThan": "GreaterThan",
-    "GreaterThan": "LessThan",
-    "LessThanEqual": "GreaterThanEqual",
-    "GreaterThanEqual": "LessThanEqual",
-}
+_SIDES = {"<": (True, ""), "<=": (True, " + 1"), ">": (False, " + 1"), ">=": (False, "")}
 
 
 @dataclass(frozen=True)
@@ -482,12 +484,11 @@ def column_ends(node: cst.BaseExpression, column: str, numbers: set[str]) -> lis
     ends: list[ColumnEnd] = []
     node = _without_scale(node)
     while called_name(node) == "tl.where":
-        mask, node, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
-        if plain_code(other) not in _LOWEST:
+        mask, node, other = call_args(node)[:3]
+        if not is_minus_infinity(other):
             break
         for part in conjuncts(mask):
-            if isinstance(part, cst.Comparison) and len(part.comparisons) == 1:
-                ends += _ends_by_comparison(part, column, {ROW, *numbers})
+            ends += _ends_by_comparison(part, column, {ROW, *numbers})
         node = _without_scale(node)
     return ends
 
@@ -497,10 +498,10 @@ def _without_scale(node: cst.BaseExpression) -> cst.BaseExpression:
 
     Minus infinity times a number that is not above 0 makes no softmax.
     """
-    node = unwrapped(node)
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+    node = without_conversions(node)
+    if not is_operation(node, cst.Multiply):
         return node
-    first, second = unwrapped(node.left), unwrapped(node.right)
+    first, second = without_conversions(node.left), without_conversions(node.right)
     return second if called_name(second) == "tl.where" else first
 
 
@@ -508,27 +509,30 @@ def keeps_lowest(logits: cst.BaseExpression) -> bool:
     """Tell whether a score that is minus infinity is so in what is exponentiated."""
     node = _without_scale(logits)
     while called_name(node) == "tl.where":
-        _, node, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
-        if plain_code(other) not in _LOWEST:
+        _, node, other = call_args(node)[:3]
+        if not is_minus_infinity(other):
             return False
         node = _without_scale(node)
     return render_code(node) == SCORE
 
 
-def _ends_by_comparison(part: cst.Comparison, column: str, numbers: set[str]) -> list[ColumnEnd]:
-    """Return the end that a comparison of the column with a sum sets; none for another."""
-    target = part.comparisons[0]
-    sides, kind = (part.left, target.comparator), type(target.operator).__name__
-    index = plain_code(parse_expression(column))
-    if plain_code(sides[1]) == index:
-        sides, kind = sides[::-1], _FLIPPED.get(kind, "")
-    if plain_code(sides[0]) != index or kind not in _SIDES or not _is_sum(sides[1], numbers):
+def _ends_by_comparison(
+    part: cst.BaseExpression, column: str, numbers: set[str]
+) -> list[ColumnEnd]:
+    """Return the end that a comparison of the column with a sum sets; none for another node."""
+    if (parts := comparison_parts(part)) is None:
         return []
-    return [ColumnEnd(*_SIDES[kind], parenthesized(sides[1]))]
+    first, sign, second = parts
+    index = plain_code(parse_expression(column))
+    if plain_code(second) == index:
+        first, sign, second = second, FLIPPED.get(sign, ""), first
+    if plain_code(first) != index or sign not in _SIDES or not _is_sum(second, numbers):
+        return []
+    return [ColumnEnd(*_SIDES[sign], parenthesized(second))]
 
 
 def _is_sum(node: cst.BaseExpression, names: set[str]) -> bool:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+    if is_operation(node, cst.Add, cst.Subtract):
         return _is_sum(node.left, names) and _is_sum(node.right, names)
     return isinstance(node, cst.Integer) or (isinstance(node, cst.Name) and node.value in names)
 
@@ -585,10 +589,10 @@ def _with_row(
     axis = _program_axis(atom.code)
     sizes = [] if axis is None else sizes_as_products((launch.axes or ())[axis], launch)
     is_row = sizes == [shape[-2]]
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for node in nodes_within(logits):
         index = node
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
+        if is_operation(node, cst.Modulo):
             used = names_within(node.right)
             if is_row or not used <= set(launch.arguments):
                 continue
@@ -613,15 +617,6 @@ def parameter_of(launch: Launch, tensor: str) -> str:
     return names[0]
 
 
-def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
-    """Return a value without its conversion to another floating-point type."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        if node.func.attr.value != "to":
-            break
-        node = node.func.value
-    return node
-
-
 def _normalised(
     value: cst.BaseExpression,
 ) -> tuple[cst.BaseExpression, str, list[cst.BaseExpression]]:
@@ -629,21 +624,20 @@ def _normalised(
 
     Beyond the masks the powers are 0.
     """
-    value = unwrapped(value)
-    require(isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide))
-    assert isinstance(value, cst.BinaryOperation)
-    top, total = unwrapped(value.left), _without_start(value.right, ("0.0", "0"))
+    value = without_conversions(value)
+    if not is_operation(value, cst.Divide):
+        raise OtherLaunchError
+    top, total = without_conversions(value.left), _without_start(value.right, is_zero)
     require(called_name(total) == "tl.sum")
-    inner, *masks = _without_where(unwrapped(cst.ensure_type(total, cst.Call).args[0].value))
+    inner, *masks = _without_where(without_conversions(call_args(total)[0]))
     top, *others = _without_where(top)
     require(called_name(top) in EXPONENTIALS and same_value(top, inner))
-    power = cst.ensure_type(top, cst.Call)
-    shifted = power.args[0].value
-    require(isinstance(shifted, cst.BinaryOperation) and isinstance(shifted.operator, cst.Subtract))
-    assert isinstance(shifted, cst.BinaryOperation)
-    peak = _without_start(shifted.right, _LOWEST)
+    shifted = call_args(top)[0]
+    if not is_operation(shifted, cst.Subtract):
+        raise OtherLaunchError
+    peak = _without_start(shifted.right, is_minus_infinity)
     require(called_name(peak) == "tl.max")
-    require(same_value(cst.ensure_type(peak, cst.Call).args[0].value, shifted.left))
+    require(same_value(call_args(peak)[0], shifted.left))
     return shifted.left, called_name(top), [*masks, *others]
 
 
@@ -654,32 +648,34 @@ def same_value(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
 def _comparable(node: cst.BaseExpression) -> str:
     """Return code in which a value as it was stored is that value."""
     while True:
-        casts = [c for c in calls_within(node) if unwrapped(c) is not c]
+        casts = [c for c in calls_within(node) if without_conversions(c) is not c]
         if not casts:
             return plain_code(node)
-        node = replace_each(node, [(casts[0], unwrapped(casts[0]))])
+        node = replace_each(node, [(casts[0], without_conversions(casts[0]))])
 
 
 def _without_where(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     """Return the value, and the mask if there is one, of ``tl.where(mask, value, 0.0)``."""
     if called_name(node) != "tl.where":
         return [node]
-    call = cst.ensure_type(node, cst.Call)
-    is_zero = len(call.args) == 3 and render_code(call.args[2].value) in ("0", "0.0")
-    return [unwrapped(call.args[1].value), call.args[0].value] if is_zero else [node]
+    mask, value, *other = call_args(node)
+    is_mask = len(other) == 1 and is_zero(other[0])
+    return [without_conversions(value), mask] if is_mask else [node]
 
 
-def _without_start(node: cst.BaseExpression, starts: Sequence[str]) -> cst.BaseExpression:
+def _without_start(
+    node: cst.BaseExpression, is_start: Callable[[cst.BaseExpression], bool]
+) -> cst.BaseExpression:
     """Return a reduction without the value that its loop began with."""
-    node = unwrapped(node)
+    node = without_conversions(node)
     sides: list[cst.BaseExpression] = []
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         sides = [node.left, node.right]
     elif called_name(node) in ("tl.maximum", "max"):
-        sides = [arg.value for arg in cst.ensure_type(node, cst.Call).args]
+        sides = call_args(node)
     for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
-        if plain_code(one) in starts:
-            return unwrapped(other)
+        if is_start(one):
+            return without_conversions(other)
     return node
 
 
@@ -738,10 +734,10 @@ def _require_fill(
     mask, other = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
     if mask is not None and other is None:
         require(called_name(logits) == "tl.where")
-        mask, _, other = (arg.value for arg in cst.ensure_type(logits, cst.Call).args)
+        mask, _, other = call_args(logits)
     if mask is not None and other is not None:
         require(_Bound(launch, column, size).is_in(mask))
-        require(plain_code(other) in _LOWEST)
+        require(is_minus_infinity(other))
 
 
 def _is_bound(load: cst.Call, column: str, size: str, launch: Launch) -> bool:
@@ -754,23 +750,14 @@ def _is_bound(load: cst.Call, column: str, size: str, launch: Launch) -> bool:
 
 def _bounds_column(mask: cst.BaseExpression, column: str, size: str, launch: Launch) -> bool:
     """Tell whether a mask leaves out only what is beyond a row's end."""
-    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
-        return False
-    target = mask.comparisons[0]
-    is_below = isinstance(target.operator, cst.LessThan)
-    is_column = plain_code(mask.left) == plain_code(parse_expression(column))
-    bound = target.comparator
+    first, bound = compared_sides(mask, "<") or (mask, mask)
     if not isinstance(bound, cst.Name) or bound.value not in launch.arguments:
         return False
     sizes = [sizes_as_products(launch.arguments[name], launch) for name in (bound.value, size)]
-    return is_below and is_column and sizes[0] == sizes[1]
+    return plain_code(first) == plain_code(parse_expression(column)) and sizes[0] == sizes[1]
 
 
 def _changes_each(logits: cst.BaseExpression) -> bool:
     """Tell whether scores are changed one by one, by what depends on no program but as `ROW`."""
     calls = [node for node in nodes_within(logits) if isinstance(node, cst.Call)]
-    return all(
-        called_name(c) in _ALLOWED
-        or (isinstance(c.func, cst.Attribute) and c.func.attr.value == "to")
-        for c in calls
-    )
+    return all(called_name(c) in _ALLOWED or converted_value(c) is not None for c in calls)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import without_unused
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
     Launch,
+    Swap,
     assigned_names,
     free_name,
     integer_literal,
@@ -24,7 +26,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     range_loop,
     render_code,
     replace_each,
-    single_assignment,
     statements_of,
     substitute_names,
     with_body,
@@ -32,9 +33,8 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._places import Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import code_of, number_names, with_block_size
 from solkit.tuner.proposers.rewriter._row_loops import RowLoop, row_loop
-from solkit.tuner.proposers.rewriter._values import read_part
 
-__all__ = ["VECTOR", "RowParts", "RowWriter", "compared", "sum_code", "without_unused"]
+__all__ = ["VECTOR", "RowParts", "RowWriter", "compared", "sum_code"]
 
 VECTOR = 16
 """Elements at whose multiples vectors begin: 16 bytes of the narrowest type, and what Triton tells
@@ -198,10 +198,7 @@ class RowWriter:
         parts = self._parts(row)
         if parts is None:
             return []
-        loops = [
-            self._middle(row, parts),
-            self._edge(row, parts.past, parts.end),
-        ]
+        loops = [self._middle(row, parts), self._edge(row, parts.past, parts.end)]
         if parts.has_head:
             loops.insert(0, self._edge(row, row.low, parts.low))
         return [*map(parse_statement, self._lines), *loops]
@@ -282,7 +279,7 @@ class RowWriter:
     def _edge(self, row: RowLoop, low: str, end: str) -> cst.BaseStatement:
         """Return the loop over a part of less than a vector, of one trip or none."""
         step = row.block if row.is_blocked else str(VECTOR)
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pairs: list[Swap] = []
         if code_of(parse_expression(end)) != row.bound:
             pairs = [(node, compared(node.left, end)) for node in row.comparisons]
         node = with_block_size(replace_each(row.loop.node, pairs), row.block, step)
@@ -299,16 +296,16 @@ class RowWriter:
             f"{self._column} = {sum_code(parts.low, self._at)}\n"
             f"{self._place} = {self._at} + tl.arange(0, {row.block})\n"
         )
-        over = cst.ensure_type(row.loop.node.iter, cst.Call)
+        over = row.loop.over
         options = "".join(f", {render_code(a)}" for a in over.args if a.keyword is not None)
         bounds = f"0, {parts.whole}, {row.block}{options}"
         loop = f"for {self._at} in {render_code(over.func)}({bounds}):\n    pass\n"
         kept = without_unused([*ahead, *body], set(_outside(row)))
         return with_body(parse_statement(loop), kept)
 
-    def _in_vectors(self, row: RowLoop, parts: RowParts) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    def _in_vectors(self, row: RowLoop, parts: RowParts) -> list[Swap]:
         """Return the masks and pointers of whole vectors, by the nodes that they replace."""
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        pairs: list[Swap] = [
             (node, compared(cst.Name(self._place), parts.whole)) for node in row.comparisons
         ]
         for access in row.accesses:
@@ -339,14 +336,3 @@ def _outside(row: RowLoop) -> set[str]:
 
 def compared(columns: cst.BaseExpression, end: str) -> cst.BaseExpression:
     return parse_expression(f"({render_code(columns)} < {end})")
-
-
-def without_unused(body: Body, carried: set[str]) -> list[cst.BaseStatement]:
-    """Return a loop's statements without names that nothing reads."""
-    statements = list(body)
-    while True:
-        used = carried | names_within(*map(read_part, statements))
-        kept = [s for s in statements if (a := single_assignment(s)) is None or a.target in used]
-        if len(kept) == len(statements):
-            return statements
-        statements = kept

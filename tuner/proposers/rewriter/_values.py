@@ -11,12 +11,12 @@ unless the first was assigned meanwhile.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._memory import (
     WRITES,
     Pointers,
@@ -26,10 +26,13 @@ from solkit.tuner.proposers.rewriter._memory import (
     pointers_of,
     touches_memory,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     Launch,
     Loop,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -47,7 +50,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
-    walk_statements,
 )
 from solkit.tuner.proposers.rewriter._roots import root_name
 
@@ -58,11 +60,8 @@ __all__ = [
     "argument_aliases",
     "argument_bases",
     "as_blocked_loop",
-    "base_pointer",
     "is_runtime_size",
     "next_power_of_two",
-    "read_part",
-    "single_values",
     "whole_values",
     "with_own_names",
     "without_repeats",
@@ -73,16 +72,7 @@ __all__ = [
 # ------------------------------------------------------------------------------- names
 
 
-def single_values(
-    body: Sequence[cst.BaseStatement], params: Collection[str] = ()
-) -> dict[str, cst.BaseExpression]:
-    """Return what names stand for that are assigned once, in loops too, and are no parameters."""
-    counts = Counter((*assigned_names(*body), *params))
-    bindings = [single_assignment(statement) for statement in walk_statements(body)]
-    return {a.target: a.value for a in bindings if a is not None and counts[a.target] == 1}
-
-
-def whole_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+def whole_values(body: Body) -> dict[str, cst.BaseExpression]:
     """Return what such names stand for, if it is loaded from nowhere, without names before them."""
     values: dict[str, cst.BaseExpression] = {}
     for name, value in single_values(body).items():
@@ -91,7 +81,7 @@ def whole_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpress
     return values
 
 
-def all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:
+def all_names(node: cst.CSTNode, values: Values) -> set[str]:
     """Return the names in a node, and those in what they stand for."""
     pending, seen = names_within(node), set[str]()
     while pending:
@@ -100,12 +90,6 @@ def all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> se
         if name in values:
             pending |= names_within(values[name]) - seen
     return seen
-
-
-def read_part(statement: cst.BaseStatement) -> cst.CSTNode:
-    """Return what a statement reads: of an assignment to a name, its value."""
-    binding = single_assignment(statement)
-    return statement if binding is None else binding.value
 
 
 # ------------------------------------------------------------------------------- loops over rows
@@ -149,8 +133,7 @@ def as_blocked_loop(loop: Loop, function: JitFunction) -> BlockedLoop | None:
         return None
     stop = loop.stop
     if called_name(stop) in ("tl.cdiv", "triton.cdiv"):
-        call = cst.ensure_type(stop, cst.Call)
-        bound, block = argument_of(call, 0), argument_of(call, 1)
+        bound, block = argument_of(stop, 0), argument_of(stop, 1)
         if bound is not None and block is not None and render_code(block) in function.constants:
             return BlockedLoop(loop, bound, render_code(block), True)
     return _blocked_by_division(loop, function)
@@ -159,7 +142,7 @@ def as_blocked_loop(loop: Loop, function: JitFunction) -> BlockedLoop | None:
 def _blocked_by_division(loop: Loop, function: JitFunction) -> BlockedLoop | None:
     """Match ``range((N + BLOCK - 1) // BLOCK)``."""
     stop = loop.stop
-    if not isinstance(stop, cst.BinaryOperation) or not isinstance(stop.operator, cst.FloorDivide):
+    if not is_operation(stop, cst.FloorDivide):
         return None
     block = render_code(stop.right)
     whole = render_code(stop.left).strip("()").replace(" ", "")
@@ -181,7 +164,7 @@ def next_power_of_two(size: int) -> int:
     return 1 << max(size - 1, 0).bit_length()
 
 
-def with_own_names(body: Sequence[cst.BaseStatement], params: set[str]) -> list[cst.BaseStatement]:
+def with_own_names(body: Body, params: set[str]) -> list[cst.BaseStatement]:
     """Return a function's statements in which a name that starts anew is another name.
 
     A parameter that moves on, as in ``X += row * stride``, is a sum wherever it is used.
@@ -208,32 +191,22 @@ def with_own_names(body: Sequence[cst.BaseStatement], params: set[str]) -> list[
     return statements
 
 
-def _holds(
-    value: cst.BaseExpression, name: str, body: Sequence[cst.BaseStatement], place: int
-) -> bool:
+def _holds(value: cst.BaseExpression, name: str, body: Body, place: int) -> bool:
     """Tell whether a sum is the same wherever it is used behind a place, and cheap."""
     later = set(assigned_names(*body[place + 1 :]))
     calls = {called_name(call) for call in calls_within(value)}
-    is_sum = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add)
+    is_sum = is_operation(value, cst.Add)
     return is_sum and not calls and not names_within(value) & later and name not in later
 
 
 _SUMS = (cst.Add, cst.Subtract)
 
 
-def _is_operation(node: cst.BaseExpression, *kinds: type[cst.BaseBinaryOp]) -> bool:
-    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, kinds)
-
-
 def _with_flat_sums(statement: cst.BaseStatement) -> cst.BaseStatement:
     """Return a statement with ``a + b + c`` for ``(a + b) + c``."""
-    sums = [
-        node
-        for node in nodes_within(statement)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS)
-    ]
-    products = [n.right for n in sums if _is_operation(n.right, cst.Multiply)]
-    operands = [n.left for n in sums if _is_operation(n.left, cst.Add, cst.Multiply)] + products
+    sums = [node for node in nodes_within(statement) if is_operation(node, *_SUMS)]
+    products = [n.right for n in sums if is_operation(n.right, cst.Multiply)]
+    operands = [n.left for n in sums if is_operation(n.left, cst.Add, cst.Multiply)] + products
     pairs = [(node, node.with_changes(lpar=[], rpar=[])) for node in operands if node.lpar]
     outer = {id(n) for old, _ in pairs for n in nodes_within(old) if n is not old}
     plain = replace_each(statement, [pair for pair in pairs if id(pair[0]) not in outer])
@@ -267,7 +240,6 @@ class _Load:
 class _State:
     aliases: Mapping[str, frozenset[str]]
     pointers: Pointers
-    params: Sequence[str]
     taken: set[str]
     mixed: set[str]
     read: frozenset[str]
@@ -316,18 +288,6 @@ class _State:
         return free_name(name, self.taken)
 
 
-def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
-    """Return the parameter that a pointer expression starts from; its code if that is not plain."""
-    matches = [name for name in params if name in names_within(pointer)]
-    pointers = [name for name in matches if "ptr" in name.lower()]
-    if len(pointers) == 1:
-        return pointers[0]
-    node = pointer
-    while _is_operation(node, *_SUMS):
-        node = cst.ensure_type(node, cst.BinaryOperation).left
-    return render_code(node)
-
-
 def accessed_params(function: JitFunction) -> set[str]:
     """Return the parameters that a function's loads and stores start from, where that is clear."""
     pointers = pointers_of(function)
@@ -364,9 +324,7 @@ def argument_bases(launch: Launch, call: cst.Call) -> frozenset[str]:
 
 
 def without_repeats(
-    body: Sequence[cst.BaseStatement],
-    aliases: Mapping[str, frozenset[str]],
-    params: Sequence[str],
+    body: Body, aliases: Mapping[str, frozenset[str]], params: Sequence[str]
 ) -> list[cst.BaseStatement]:
     """Return the statements without what they compute or load again.
 
@@ -379,11 +337,11 @@ def without_repeats(
     loads = [call for s in body for call in calls_within(s, "tl.load") if call.args]
     pointers = Pointers(body, params)
     read = pointers.touched(loads) - {""}
-    state = _State(aliases, pointers, params, taken, _reassigned_names(body), read)
+    state = _State(aliases, pointers, taken, _reassigned_names(body), read)
     return _number_block(body, state)
 
 
-def _reassigned_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+def _reassigned_names(body: Body) -> set[str]:
     """Return the names that hold several different values."""
     written: dict[str, set[str]] = {}
     for statement in body:
@@ -394,7 +352,7 @@ def _reassigned_names(body: Sequence[cst.BaseStatement]) -> set[str]:
     return {name for name, values in written.items() if len(values) > 1}
 
 
-def _number_block(body: Sequence[cst.BaseStatement], state: _State) -> list[cst.BaseStatement]:
+def _number_block(body: Body, state: _State) -> list[cst.BaseStatement]:
     statements: list[cst.BaseStatement] = []
     for statement in body:
         if statements_of(statement):
@@ -472,15 +430,16 @@ def _with_loads_once(
             value = _with_other_fill(seen, mask, fill)
             statement = replace_each(statement, [(call, value)])
             continue
+        bases = state.pointers.bases(pointer)
         whole = binding is not None and binding.value is call and binding.target not in state.mixed
         name = (
             binding.target
             if whole and binding is not None
-            else state.fresh(_loaded_name(pointer, state.params))
+            else state.fresh(_read_name(pointer, bases))
         )
         number = state.number(f"load {key} {state.count}")
         seen_fill = "" if fill is None else render_code(fill)
-        state.loads[key] = _Load(name, number, seen_fill, state.pointers.bases(pointer))
+        state.loads[key] = _Load(name, number, seen_fill, bases)
         if whole:
             state.values[state.key(call)] = number
         else:
@@ -494,9 +453,9 @@ def _is_volatile(call: cst.Call) -> bool:
     return any(arg.keyword is not None and arg.keyword.value == "volatile" for arg in call.args)
 
 
-def _loaded_name(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
-    base = base_pointer(pointer, params)
-    plain = base if base.isidentifier() else "value"
+def _read_name(pointer: cst.BaseExpression, bases: frozenset[str]) -> str:
+    names = (node.value for node in nodes_within(pointer) if isinstance(node, cst.Name))
+    plain = next((name for name in (*names, *bases) if name in bases - {""}), "value")
     return f"{plain.removesuffix('_ptr').removesuffix('_ptrs')}_read"
 
 
@@ -536,7 +495,7 @@ def _keep_parentheses(node: cst.BaseExpression, of: cst.BinaryOperation) -> cst.
     return node if node.lpar or not of.lpar else node.with_changes(lpar=of.lpar, rpar=of.rpar)
 
 
-def without_zeros(body: Sequence[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
+def without_zeros(body: Body, name: str) -> list[cst.BaseStatement]:
     """Return statements with a name taken as 0, and sums and products with it made short."""
     zero = {name: cst.Integer("0")}
     changed = [substitute_names(statement, zero).visit(_Zeros()) for statement in body]

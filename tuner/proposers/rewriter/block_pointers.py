@@ -23,7 +23,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_of
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -109,7 +113,7 @@ def _term(code: str) -> str:
     """Return code as the first term of a sum."""
     node = parse_expression(code)
     sums = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
-    is_sum = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, sums)
+    is_sum = is_operation(node, *sums)
     return code if is_sum else _operand(code)
 
 
@@ -140,9 +144,7 @@ def _named(node: cst.FunctionDef) -> cst.FunctionDef:
         ahead = [
             parse_statement(f"{n} = {render_code(c)}") for n, c in zip(names, calls, strict=True)
         ]
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
-            (c, cst.Name(n)) for n, c in zip(names, calls, strict=True)
-        ]
+        pairs: list[Swap] = [(c, cst.Name(n)) for n, c in zip(names, calls, strict=True)]
         swaps[id(statement)] = [*ahead, replace_each(statement, pairs)]
     return with_each(node, swaps) if swaps else node
 
@@ -157,17 +159,11 @@ def _made_names(node: cst.FunctionDef) -> list[str]:
 
 def _read(node: cst.FunctionDef, name: str) -> _BlockPointer | None:
     """Return a name's block pointer; ``None`` if it is made twice, or used in another way."""
-    bindings = [
-        a
-        for s in walk_statements(statements_of(node))
-        if (a := single_assignment(s)) is not None and a.target == name
-    ]
+    bindings = [a for a in assignments_in(walk_statements(statements_of(node))) if a.target == name]
     creations = [a.value for a in bindings if called_name(a.value) == _MAKE]
     if len(creations) != 1 or assigned_names(*statements_of(node)).count(name) != len(bindings):
         return None
-    moved = [
-        cst.ensure_type(a.value, cst.Call) for a in bindings if called_name(a.value) == _ADVANCE
-    ]
+    moved = [a.value for a in bindings if called_name(a.value) == _ADVANCE]
     if len(moved) + 1 != len(bindings) or not _is_used_plainly(
         node, name, len(bindings), len(moved)
     ):
@@ -242,7 +238,7 @@ def _are_fixed(node: cst.FunctionDef, names: set[str], call: cst.Call) -> bool:
     counts = assigned_names(*body)
     params = {p.name.value for p in (*node.params.params, *node.params.kwonly_params)}
     for name in names & set(counts):
-        straight = [s for s in ahead if (a := single_assignment(s)) and a.target == name]
+        straight = values_of(name, ahead)
         if len(straight) == counts.count(name):
             continue
         if counts.count(name) > 1 or name in params:
@@ -295,9 +291,7 @@ def _replaced(node: cst.FunctionDef, pointer: _BlockPointer) -> cst.FunctionDef:
     return with_body(node, _plain_statements(statements_of(node), pointer))
 
 
-def _plain_statements(
-    body: Sequence[cst.BaseStatement], pointer: _BlockPointer
-) -> list[cst.BaseStatement]:
+def _plain_statements(body: Body, pointer: _BlockPointer) -> list[cst.BaseStatement]:
     result: list[cst.BaseStatement] = []
     for statement in body:
         binding = single_assignment(statement)
@@ -326,23 +320,20 @@ def _plain_compound(statement: cst.BaseStatement, pointer: _BlockPointer) -> cst
 
 def _moved(value: cst.BaseExpression, pointer: _BlockPointer) -> list[str]:
     """Return the statements that make a pointer's indices, or move them."""
-    call = cst.ensure_type(value, cst.Call)
-    if called_name(call) == _MAKE:
+    if called_name(value) == _MAKE:
         spans = [f"tl.arange(0, {block})" for block in pointer.blocks]
         parts = zip(pointer.indices, pointer.offsets, spans, strict=True)
         return [
             f"{index} = {span}" if offset == "0" else f"{index} = {_term(offset)} + {span}"
             for index, offset, span in parts
         ]
-    steps = _items(argument_of(call, 1, "offsets")) or []
+    steps = _items(argument_of(value, 1, "offsets")) or []
     pairs = zip(pointer.indices, steps, strict=True)
     return [f"{index} += {step}" for index, step in pairs if step != "0"] or ["pass"]
 
 
-def _plain_accesses(
-    statement: cst.BaseStatement, pointer: _BlockPointer
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+def _plain_accesses(statement: cst.BaseStatement, pointer: _BlockPointer) -> list[Swap]:
+    pairs: list[Swap] = []
     for call in calls_within(statement, "tl.load", "tl.store"):
         if render_code(call.args[0].value) == pointer.name:
             pairs.append((call, parse_expression(_plain_access(call, pointer))))

@@ -31,14 +31,17 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._operations import comparison_parts, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
+    Swap,
     assigned_names,
     called_name,
     names_within,
@@ -110,7 +113,7 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
     if text is None:
         return source
     launched = {launch.function.name for launch in text.launches}
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+    pairs: list[Swap] = [
         (function.node, node)
         for function in text.functions.values()
         if (node := _plain_function(function, launched)) is not function.node
@@ -208,7 +211,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     return function.node if render_code(node) == render_code(function.node) else node
 
 
-def _unpacked_within(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _unpacked_within(body: Body) -> list[cst.BaseStatement]:
     """Return statements with tuples assigned one by one, those within others too."""
     result = []
     for statement in body:
@@ -221,9 +224,7 @@ def _unpacked_within(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
 _NUMBER = re.compile(r"_\d+$")
 
 
-def _with_own_host_names(
-    body: Sequence[cst.BaseStatement], params: set[str]
-) -> list[cst.BaseStatement]:
+def _with_own_host_names(body: Body, params: set[str]) -> list[cst.BaseStatement]:
     """Return a launcher's statements in which a name that starts anew is another name.
 
     Names that change in place, are assigned within other statements, or are read by functions
@@ -250,7 +251,7 @@ def _assigned(name: cst.Name, value: cst.BaseExpression) -> cst.Assign:
     return cst.Assign([cst.AssignTarget(name)], value)
 
 
-def _late_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+def _late_names(body: Body) -> set[str]:
     """Return names that are more than one value after the other."""
     late = set[str]()
     for statement in body:
@@ -266,9 +267,7 @@ def _late_names(body: Sequence[cst.BaseStatement]) -> set[str]:
 # ------------------------------------------------------------------------------- loops
 
 
-def _with_counted_loops(
-    body: Sequence[cst.BaseStatement], after: Sequence[cst.BaseStatement], positive: set[str]
-) -> list[cst.BaseStatement]:
+def _with_counted_loops(body: Body, after: Body, positive: set[str]) -> list[cst.BaseStatement]:
     """Return statements whose loops that count are loops over ranges.
 
     Args:
@@ -302,11 +301,7 @@ _PROGRAM = "tl.program_id"
 
 
 def _count_loop(
-    statements: list[cst.BaseStatement],
-    place: int,
-    loop: cst.While,
-    rest: Sequence[cst.BaseStatement],
-    positive: set[str],
+    statements: list[cst.BaseStatement], place: int, loop: cst.While, rest: Body, positive: set[str]
 ) -> None:
     """Replace a loop that counts, and drop the assignment of its first value."""
     counter = _counter(loop, positive)
@@ -332,15 +327,10 @@ def _counter(
     loop: cst.While, positive: set[str]
 ) -> tuple[str, str, str, list[cst.BaseStatement]] | None:
     """Return the name that a loop counts with, its end, its step and what else the loop does."""
-    test = loop.test
-    if loop.orelse is not None or not isinstance(test, cst.Comparison) or len(test.comparisons) > 1:
+    parts = comparison_parts(loop.test)
+    if loop.orelse is not None or parts is None or parts[1] not in ("<", ">"):
         return None
-    target = test.comparisons[0]
-    name, stop = test.left, target.comparator
-    if isinstance(target.operator, cst.GreaterThan):
-        name, stop = stop, name
-    elif not isinstance(target.operator, cst.LessThan):
-        return None
+    name, stop = (parts[0], parts[2]) if parts[1] == "<" else (parts[2], parts[0])
     body = statements_of(loop)
     if not isinstance(name, cst.Name) or _leaves(body) or not _is_size(stop):
         return None
@@ -370,7 +360,7 @@ def _is_size(node: cst.BaseExpression) -> bool:
 
 def _plain_step(node: cst.BaseExpression, name: str, positive: set[str]) -> tuple[str, bool]:
     """Return the step of ``i = i + step``, and whether it is known to be positive."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+    if not is_operation(node, cst.Add):
         return "", False
     sides = [render_code(node.left), render_code(node.right)]
     step = sides[1] if sides[0] == name else sides[0]
@@ -378,12 +368,12 @@ def _plain_step(node: cst.BaseExpression, name: str, positive: set[str]) -> tupl
     return step, name in sides and is_positive
 
 
-def _leaves(body: Sequence[cst.BaseStatement]) -> bool:
+def _leaves(body: Body) -> bool:
     kinds = (cst.Break, cst.Continue, cst.Return)
     return any(isinstance(node, kinds) for node in nodes_within(*body))
 
 
-def _begin(before: Sequence[cst.BaseStatement], name: str) -> tuple[int, cst.BaseExpression] | None:
+def _begin(before: Body, name: str) -> tuple[int, cst.BaseExpression] | None:
     """Return the place and the value of the last assignment, if nothing reads it after that."""
     for at in reversed(range(len(before))):
         if name in names_within(before[at]):
@@ -395,7 +385,7 @@ def _begin(before: Sequence[cst.BaseStatement], name: str) -> tuple[int, cst.Bas
     return None
 
 
-def _may_read(statements: Sequence[cst.BaseStatement], name: str) -> bool:
+def _may_read(statements: Body, name: str) -> bool:
     """Tell whether statements may read a name before they assign it."""
     for statement in statements:
         binding = single_assignment(statement)

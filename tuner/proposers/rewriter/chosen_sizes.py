@@ -7,7 +7,7 @@ tuning begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import Parameter, changed_tree
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
     assigned_names,
@@ -68,9 +69,7 @@ def choices_of(text: KernelText, launch: Launch, facts: Facts) -> Iterator[Choic
             yield Choice(statement, taken[0])
 
 
-def _are_of_launches(
-    text: KernelText, names: set[str], statements: Sequence[cst.BaseStatement]
-) -> bool:
+def _are_of_launches(text: KernelText, names: set[str], statements: Body) -> bool:
     """Tell whether nothing but launches, and what only they read, follows from names."""
     launches = {id(launch.statement) for launch in text.launches}
     rest = [statement for statement in statements if id(statement) not in launches]

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
+    Swap,
     assigned_names,
     calls_within,
     names_within,
@@ -22,6 +23,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._variants import joint_variant
 
 __all__ = ["Contiguous", "Eviction"]
 
@@ -38,18 +40,11 @@ class Eviction:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        new = {}
-        for name, function in text.functions.items():
-            node = _with_policies(function)
-            if node is not function.node:
-                new[name] = node
-        if new:
-            why = facts.explain_factors("extra traffic")
-            yield Variant(
-                changed_text(text, functions=new),
-                f"{', '.join(new)} streams data that it reads once past data that all programs "
-                f"read; policies keep the latter in the caches{why}.",
-            )
+        intent = (
+            "{} streams data that it reads once past data that all programs read; policies keep "
+            "the latter in the caches"
+        )
+        return joint_variant(text, facts, _with_policies, intent, "extra traffic")
 
 
 def _with_policies(function: JitFunction) -> cst.FunctionDef:
@@ -60,7 +55,7 @@ def _with_policies(function: JitFunction) -> cst.FunctionDef:
         c for c in calls_within(function.node, "tl.load") if "eviction_policy" not in render_code(c)
     ]
     texts = [render_code(call) for call in loads]
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in loads:
         streamed = bool(names_within(call.args[0].value) & own) or bool(
             calls_within(call, "tl.program_id")
@@ -96,18 +91,15 @@ class Contiguous:
     kind = "contiguous hints"
     helps = ("narrow accesses", "uncoalesced", "instructions")
 
-    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:  # noqa: ARG002
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        new = {}
-        for name, function in text.functions.items():
-            body = [_hint_contiguous(statement) for statement in function.body]
-            if any(one is not two for one, two in zip(body, function.body, strict=True)):
-                new[name] = with_body(function.node, body)
-        if new:
-            yield Variant(
-                changed_text(text, functions=new),
-                f"Blocks of {', '.join(new)} are contiguous; the compiler is told so.",
-            )
+        intent = "Blocks of {} are contiguous; the compiler is told so"
+        return joint_variant(text, facts, _with_hints, intent)
+
+
+def _with_hints(function: JitFunction) -> cst.FunctionDef | None:
+    body = [_hint_contiguous(statement) for statement in function.body]
+    return with_body(function.node, body) if set(body) - set(function.body) else None
 
 
 def _hint_contiguous(statement: cst.BaseStatement) -> cst.BaseStatement:
@@ -123,8 +115,7 @@ def _hint_contiguous(statement: cst.BaseStatement) -> cst.BaseStatement:
     start = value.left
     plain = (
         render_code(value.right) == f"tl.arange(0, {block})"
-        and isinstance(start, cst.BinaryOperation)
-        and isinstance(start.operator, cst.Multiply)
+        and is_operation(start, cst.Multiply)
         and render_code(start.right) == block
     )
     if not plain or not isinstance(value.operator, cst.Add):

@@ -15,6 +15,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -48,15 +50,13 @@ def with_decorated_arguments(tree: cst.Module) -> cst.Module:
     text = read_module(tree)
     if text is None:
         return tree
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for function in text.functions.values():
         pairs += _with_plain_launches(function, text) if function.tuned else []
     return replace_each(tree, pairs) if pairs else tree
 
 
-def _with_plain_launches(
-    function: JitFunction, text: KernelText
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _with_plain_launches(function: JitFunction, text: KernelText) -> list[Swap]:
     """Return changes that take such decorators off a function; none if they say more."""
     marks = [mark.decorator for mark in function.node.decorators]
     tuned = [mark for mark in marks if called_name(mark) in _AUTOTUNE]
@@ -74,7 +74,7 @@ def _with_plain_launches(
         return []
     added = [_added_arguments(launch, first, rules) for launch in launches]
     plain = function.node.with_changes(decorators=function.node.decorators[-1:])
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(function.node, plain)]
+    pairs: list[Swap] = [(function.node, plain)]
     for launch, values in zip(launches, added, strict=True):
         if values is None:
             return []
@@ -113,11 +113,11 @@ def _added_arguments(
 
 
 def _of_arguments(
-    rule: cst.Lambda, values_of: Mapping[str, cst.BaseExpression], launcher: cst.FunctionDef
+    rule: cst.Lambda, values_of: Values, launcher: cst.FunctionDef
 ) -> cst.BaseExpression | None:
     """Return what a heuristic computes, of the launcher's expressions."""
     of = rule.params.params[0].name.value
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for node in nodes_within(rule.body):
         if isinstance(node, cst.Subscript) and render_code(node.value) == of:
             key = render_code(node.slice[0]).strip("'\"")

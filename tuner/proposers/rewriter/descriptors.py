@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import libcst as cst
 
@@ -19,10 +20,13 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import is_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import is_zero
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -52,13 +56,13 @@ from solkit.tuner.proposers.rewriter._places import (
     tile_place,
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["Descriptors"]
 
 _CAPABILITY = (9, 0)
 _ARGUMENTS = {"tl.load": ("pointer", "mask", "other"), "tl.store": ("pointer", "value", "mask")}
 _TAKE_POINTERS = ("tl.make_block_ptr", "tl.make_tensor_descriptor")
-_ZEROS = ("0", "0.0")
 _WIDE_ENOUGH = 16  # elements of a block's row: 16 bytes, whatever their size
 
 _FITS = '''
@@ -96,18 +100,15 @@ class Descriptors:
         """See `Rewrite.variants`."""
         device = facts.brief.device
         if device.vendor != "NVIDIA" or device.compute_capability < _CAPABILITY:
-            return
+            return iter(())
         if not {"torch", "triton"} <= text.names:
-            return
-        for launch in text.single:
-            source = _described(text, launch)
-            if source:
-                why = facts.explain_factors("instructions", "latency")
-                yield Variant(
-                    source,
-                    f"The TMA unit can move the tiles of {launch.function.name}: threads compute "
-                    f"no addresses and no masks for them{why}.",
-                )
+            return iter(())
+        intent = (
+            "The TMA unit can move the tiles of {}: threads compute no addresses and no masks for "
+            "them"
+        )
+        described = partial(_described, text)
+        return launch_variants(text, facts, described, intent, "instructions", "latency")
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class _Tiles:
     taken: set[str]
     fits: str
     names: dict[str, str] = field(default_factory=dict)
-    replaced: list[tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=list)
+    replaced: list[Swap] = field(default_factory=list)
     tests: dict[str, None] = field(default_factory=dict)
 
     def add(self, group: Sequence[_Access], launch: Launch) -> None:
@@ -292,7 +293,7 @@ def _tile_access(call: cst.Call, scope: Scope) -> _Access | None:
         return None
     arguments = {name: argument_of(call, index, name) for index, name in enumerate(parameters)}
     pointer, mask, other = (arguments.get(name) for name in ("pointer", "mask", "other"))
-    if pointer is None or (other is not None and render_code(other) not in _ZEROS):
+    if pointer is None or (other is not None and not is_zero(other)):
         return None
     try:
         place = tile_place(pointer, scope)
@@ -397,9 +398,7 @@ def _parameter_dependences(function: JitFunction) -> Callable[[cst.CSTNode], set
 # ------------------------------------------------------------------------------- the function
 
 
-def _behind_docstring(
-    body: Sequence[cst.BaseStatement], head: Sequence[cst.BaseStatement]
-) -> list[cst.BaseStatement]:
+def _behind_docstring(body: Body, head: Body) -> list[cst.BaseStatement]:
     has = bool(body) and isinstance(
         expression_statement(body[0]), (cst.SimpleString, cst.ConcatenatedString)
     )

@@ -21,10 +21,13 @@ import libcst as cst
 
 from solkit.core import Value
 from solkit.core.proposals import EntryPoint
+from solkit.core.syntax import names_bound_by_import
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     assigned_names,
     free_name,
+    is_docstring,
     names_within,
     nodes_within,
     parse_kernel,
@@ -108,7 +111,7 @@ def with_program(
     is_renamed = entry.name.value != public.name.value
     former = entry.name.value if is_renamed else free_name(_before(entry.name.value), taken)
     changed: cst.BaseStatement
-    further: Sequence[cst.BaseStatement]
+    further: Body
     if isinstance(owner, cst.ClassDef):
         changed = _model(owner, entry, added, conditions)
         further = [s for s in added.body if not isinstance(s, cst.ClassDef)]
@@ -265,7 +268,8 @@ def _bound_names(statement: cst.CSTNode) -> set[str]:
 
 def _imported_names(tree: cst.Module) -> dict[str, str]:
     """Return what each imported name stands for."""
-    return {name: path for line in _import_lines(tree.body) for name, path in _imports_of(line)}
+    lines = _import_lines(tree.body)
+    return {name: path for line in lines for name, path in names_bound_by_import(line)}
 
 
 def _import_lines(body: Sequence[cst.CSTNode]) -> Iterator[ast.Import | ast.ImportFrom]:
@@ -274,17 +278,6 @@ def _import_lines(body: Sequence[cst.CSTNode]) -> Iterator[ast.Import | ast.Impo
             for line in ast.parse(render_code(statement).strip()).body:
                 if isinstance(line, (ast.Import, ast.ImportFrom)):
                     yield line
-
-
-def _imports_of(line: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    for alias in line.names:
-        if isinstance(line, ast.ImportFrom):
-            yield alias.asname or alias.name, f"{line.module}.{alias.name}"
-        elif alias.asname:
-            yield alias.asname, alias.name
-        else:
-            root = alias.name.partition(".")[0]
-            yield root, root
 
 
 # ------------------------------------------------------------------------------- the text
@@ -345,9 +338,7 @@ def _program(
     return [changed if statement is kernel else statement for statement in added.body]
 
 
-def _solution(
-    run: cst.FunctionDef, kernel: cst.FunctionDef, guards: Sequence[cst.BaseStatement]
-) -> cst.FunctionDef:
+def _solution(run: cst.FunctionDef, kernel: cst.FunctionDef, guards: Body) -> cst.FunctionDef:
     """Return an entry point that hands its arguments on; results go where it is told."""
     inputs = [p.name.value for p in kernel.params.params]
     outputs = [p.name.value for p in run.params.params if p.default is None][len(inputs) :]
@@ -396,9 +387,7 @@ def _with_built(model: cst.ClassDef, built: str) -> cst.ClassDef:
     return replace_each(before, [(init, with_body(init, [line, *statements_of(init)]))])
 
 
-def _with_imports(
-    body: Sequence[cst.BaseStatement], further: Sequence[cst.BaseStatement]
-) -> Iterator[cst.BaseStatement]:
+def _with_imports(body: Body, further: Body) -> Iterator[cst.BaseStatement]:
     """Yield a file's statements, then a program's, whose imports come behind the file's own."""
     imports = [s for s in further if list(_import_lines([s]))]
     seen = {render_code(s).strip() for s in body}
@@ -406,10 +395,4 @@ def _with_imports(
     places = [at for at, s in enumerate(body) if list(_import_lines([s]))]
     behind = places[-1] + 1 if places else 0
     yield from (*body[:behind], *new, *body[behind:])
-    yield from (s for s in further if s not in imports and not _is_text(s))
-
-
-def _is_text(statement: cst.CSTNode) -> bool:
-    """Tell whether a statement is a file's docstring."""
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
+    yield from (s for s in further if s not in imports and not is_docstring(s))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     axis_name,
@@ -18,6 +19,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     assigned_names,
     calls_within,
     free_name,
@@ -141,7 +143,7 @@ def _with_two_axes(
         *(s for s in body if (a := single_assignment(s)) is None or a.target != name)
     )
     if name not in used:
-        body = [s for s in body if (a := single_assignment(s)) is None or a.target != name]
+        body = without_assignments(body, {name})
     body = [statement for statement in body if not _is_same_name(statement)]
     sizes = [own if i == axis else render_code(size) for i, size in enumerate(axes)]
     launched = launch_line(
@@ -185,7 +187,7 @@ def _with_digits(
     """
     low, high = digits
     own = product_factors(parse_expression(divisor))
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for node in nodes_within(statement):
         if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
             continue

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    straight_values,
+    without_unused,
+)
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -20,10 +25,13 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     RANGES,
+    Body,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -45,7 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import next_power_of_two, read_part
+from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 __all__ = ["Unflatten"]
 
@@ -137,9 +145,8 @@ def _flat_index(launch: Launch) -> _Flat | None:
     if not is_plain or subscripts or len(ranges) != 1 or calls_within(function.node, *_OTHERS):
         return None
     values = _scalar_values(launch)
-    for statement in function.body:
-        binding = single_assignment(statement)
-        if binding is None or names.count(binding.target) != 1:
+    for binding in assignments_in(function.body):
+        if names.count(binding.target) != 1:
             continue
         tile = _tile_of(substitute_names(binding.value, values))
         axes = launch.axes or ()
@@ -147,7 +154,7 @@ def _flat_index(launch: Launch) -> _Flat | None:
             continue
         axis, block = tile
         own = [c for c in calls_within(function.node, "tl.program_id") if program_axis(c) == axis]
-        total = argument_of(cst.ensure_type(axes[axis], cst.Call), 0)
+        total = argument_of(axes[axis], 0)
         if len(own) == 1 and total is not None and block in function.constants:
             return _Flat(binding.target, axis, block, render_code(total))
     return None
@@ -176,9 +183,8 @@ def _scalar_values(launch: Launch) -> dict[str, cst.BaseExpression]:
     """Return the values of names that are assigned once, without loads and blocks."""
     names = assigned_names(*launch.function.body)
     values: dict[str, cst.BaseExpression] = {}
-    for statement in launch.function.body:
-        binding = single_assignment(statement)
-        if binding is None or names.count(binding.target) != 1:
+    for binding in assignments_in(launch.function.body):
+        if names.count(binding.target) != 1:
             continue
         whole = substitute_names(binding.value, values)
         if not calls_within(whole, "tl.load", "tl.arange"):
@@ -188,18 +194,18 @@ def _scalar_values(launch: Launch) -> dict[str, cst.BaseExpression]:
 
 def _tile_of(node: cst.BaseExpression) -> tuple[int, str] | None:
     """Return the axis and block of ``tl.program_id(axis) * BLOCK + tl.arange(0, BLOCK)``."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+    if not is_operation(node, cst.Add):
         return None
     for one, other in ((node.left, node.right), (node.right, node.left)):
         if called_name(other) != "tl.arange" or not isinstance(one, cst.BinaryOperation):
             continue
-        end = argument_of(cst.ensure_type(other, cst.Call), 1, "end")
+        end = argument_of(other, 1, "end")
         sides = [one.left, one.right]
         ids = [side for side in sides if called_name(side) == "tl.program_id"]
         if end is None or len(ids) != 1 or not isinstance(one.operator, cst.Multiply):
             continue
         rest = sides[1 - sides.index(ids[0])]
-        axis = program_axis(cst.ensure_type(ids[0], cst.Call))
+        axis = program_axis(ids[0])
         if axis is not None and render_code(rest) == render_code(end):
             return axis, render_code(end)
     return None
@@ -299,11 +305,10 @@ class _Tiling:
             statements = self._tiled(self._launch.function.body, head)
         if statements is None:
             return None
-        return _without_unused(statements, flat.block)
+        kept = without_unused(statements)  # but for what only the flat index needed
+        return None if flat.block in names_within(*kept) else kept
 
-    def _tiled(
-        self, body: Sequence[cst.BaseStatement], head: Sequence[str]
-    ) -> list[cst.BaseStatement] | None:
+    def _tiled(self, body: Body, head: Sequence[str]) -> list[cst.BaseStatement] | None:
         """Return statements over the tile; ``None`` if an access cannot be kept within it."""
         statements: list[cst.BaseStatement] = []
         for statement in body:
@@ -347,7 +352,7 @@ class _Tiling:
 
     def _divided(self, statement: cst.BaseStatement) -> cst.BaseStatement:
         """Return a statement with the row and the column in place of divisions."""
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pairs: list[Swap] = []
         pending: list[cst.CSTNode] = [statement]
         while pending:
             node = pending.pop()
@@ -365,7 +370,7 @@ class _Tiling:
         """Return the shape of a block that is filled and as long as the flat one; else ``None``."""
         if called_name(node) not in _FILLS:
             return None
-        shape = argument_of(cst.ensure_type(node, cst.Call), 0, "shape")
+        shape = argument_of(node, 0, "shape")
         is_flat = isinstance(shape, (cst.Tuple, cst.List)) and len(shape.elements) == 1
         if not is_flat or not isinstance(shape, (cst.Tuple, cst.List)):
             return None
@@ -395,9 +400,8 @@ class _Tiling:
         divisor = parse_expression(self._divisor)
         row = parse_expression(f"{self._flat.name} // {render_code(parenthesized(divisor))}")
         rows = {plain_code(row), self._row}
-        for statement in self._launch.function.body:
-            binding = single_assignment(statement)
-            if binding is not None and plain_code(binding.value) == plain_code(row):
+        for binding in assignments_in(self._launch.function.body):
+            if plain_code(binding.value) == plain_code(row):
                 rows.add(binding.target)
         own, whole = _factor_codes(divisor), _factor_codes(product)
         return any(whole == sorted([*own, name]) for name in rows)
@@ -405,7 +409,7 @@ class _Tiling:
     def _narrowed(self, statement: cst.BaseStatement) -> cst.BaseStatement | None:
         """Return a statement whose accesses are within the tile; ``None`` if one cannot be."""
         for kinds in (("tl.load",), WRITES):  # what is stored may be loaded there
-            pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+            pairs: list[Swap] = []
             for call in calls_within(statement, *kinds):
                 mask = self._mask_within(call)
                 if mask is None or any(calls_within(arg, *kinds) for arg in child_nodes(call)):
@@ -433,25 +437,16 @@ class _Tiling:
 
     def _is_end(self, mask: cst.BaseExpression) -> bool:
         """Tell whether a mask only says where the flat index ends."""
-        names = assigned_names(*self._launch.function.body)
-        values: dict[str, cst.BaseExpression] = {}
-        for statement in self._launch.function.body:
-            binding = single_assignment(statement)
-            if binding is not None and names.count(binding.target) == 1:
-                values[binding.target] = binding.value
+        values = straight_values(self._launch.function.body)
         while isinstance(mask, cst.Name) and mask.value in values:
             mask = values[mask.value]
-        is_less = isinstance(mask, cst.Comparison) and len(mask.comparisons) == 1
-        if not is_less or not isinstance(mask, cst.Comparison):
+        if (sides := compared_sides(mask, "<")) is None:
             return False
-        comparison = mask.comparisons[0]
-        if not isinstance(comparison.operator, cst.LessThan):
-            return False
-        limit = in_launcher(substitute_names(comparison.comparator, self._values), self._launch)
+        limit = in_launcher(substitute_names(sides[1], self._values), self._launch)
         is_total = limit is not None and plain_code(limit) == plain_code(
             parse_expression(self._flat.total)
         )
-        return is_total and render_code(mask.left) == self._flat.name
+        return is_total and render_code(sides[0]) == self._flat.name
 
 
 def _factor_codes(product: cst.BaseExpression) -> list[str]:
@@ -460,9 +455,7 @@ def _factor_codes(product: cst.BaseExpression) -> list[str]:
 
 def _without_factor(product: cst.BaseExpression, factor: str) -> str:
     """Return a product without one of its factors, as code; empty if it has no such one."""
-    if not isinstance(product, cst.BinaryOperation) or not isinstance(
-        product.operator, cst.Multiply
-    ):
+    if not is_operation(product, cst.Multiply):
         return ""
     for one, other in ((product.left, product.right), (product.right, product.left)):
         if plain_code(one) == plain_code(parse_expression(factor)):
@@ -488,23 +481,3 @@ def _with_mask(call: cst.Call, at: int, mask: str) -> cst.Call:
     if len(call.args) > at + 1 and call.args[at + 1].keyword is None:
         parts[at + 1] = f"other={parts[at + 1]}"
     return cst.ensure_type(parse_expression(f"{called_name(call)}({', '.join(parts)})"), cst.Call)
-
-
-def _without_unused(
-    body: Sequence[cst.BaseStatement], block: str
-) -> list[cst.BaseStatement] | None:
-    """Return statements without those that only the flat index needed; ``None`` if one is left."""
-    statements = list(body)
-    while True:
-        used = names_within(*(read_part(statement) for statement in statements))
-        kept = [
-            s
-            for s in statements
-            if (a := single_assignment(s)) is None
-            or a.target in used
-            or calls_within(s, "tl.load", *WRITES)
-        ]
-        if len(kept) == len(statements):
-            break
-        statements = kept
-    return None if block in names_within(*statements) else statements

@@ -15,28 +15,43 @@ pass, or split. What else depends on the row has ``c = e // m``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    last_values,
+    without_assignments,
+)
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._lift import scalar_names, without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError, offset_products
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    conjuncts,
+    converted_value,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
+    Launch,
     Loop,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
     compact_code,
     count_uses,
+    free_name,
     names_within,
     nodes_within,
     parenthesized,
@@ -52,6 +67,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_each,
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["FlatLoops"]
 
@@ -76,19 +92,19 @@ class FlatLoops:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
-            function = launch.function
-            swaps: dict[int, Sequence[cst.CSTNode]] = {
-                id(loop.node): [flat]
-                for place, loop in _loops_by_place(function)
-                if (flat := _flat_loop(function, loop, function.body[place + 1 :])) is not None
-            }
-            if swaps:
-                why = facts.explain_factors("latency", "extra traffic", "tail")
-                yield Variant(
-                    changed_text(text, functions={function.name: with_each(function.node, swaps)}),
-                    f"Rows that {function.name} walks over one after the other are one{why}.",
-                )
+        intent = "Rows that {} walks over one after the other are one"
+        factors = ("latency", "extra traffic", "tail")
+        return launch_variants(text, facts, _with_flat_loops, intent, *factors)
+
+
+def _with_flat_loops(launch: Launch) -> cst.FunctionDef | None:
+    function = launch.function
+    swaps: dict[int, Sequence[cst.CSTNode]] = {
+        id(loop.node): [flat]
+        for place, loop in _loops_by_place(function)
+        if (flat := _flat_loop(function, loop, function.body[place + 1 :])) is not None
+    }
+    return with_each(function.node, swaps) if swaps else None
 
 
 def _loops_by_place(function: JitFunction) -> list[tuple[int, Loop]]:
@@ -113,8 +129,8 @@ class _Nest:
     count: str
     length: str
     block: str
-    ahead: Sequence[cst.BaseStatement]
-    body: Sequence[cst.BaseStatement]
+    ahead: Body
+    body: Body
     element: str
     inside: str
     whole: str
@@ -122,12 +138,10 @@ class _Nest:
     @property
     def values(self) -> dict[str, cst.BaseExpression]:
         """The expressions that the body's names stand for."""
-        return {a.target: a.value for s in self.body if (a := single_assignment(s)) is not None}
+        return last_values(self.body)
 
 
-def _flat_loop(
-    function: JitFunction, outer: Loop, after: Sequence[cst.BaseStatement]
-) -> cst.BaseStatement | None:
+def _flat_loop(function: JitFunction, outer: Loop, after: Body) -> cst.BaseStatement | None:
     """Return one loop in place of two; ``None`` if they are of another form."""
     nest = _nest(function, outer, after)
     if nest is None or not _is_masked(nest) or not _is_neutral(nest) or _mixes(nest):
@@ -142,7 +156,7 @@ def _flat_loop(
     return _written(function, nest)
 
 
-def _is_reduced(name: str, value: cst.BaseExpression, after: Sequence[cst.BaseStatement]) -> bool:
+def _is_reduced(name: str, value: cst.BaseExpression, after: Body) -> bool:
     """Tell whether all that is read of a block is its whole sum or extremum: lanes change."""
     reduction = _REDUCED.get(called_name(value), "tl.sum")
     whole = 0
@@ -153,7 +167,7 @@ def _is_reduced(name: str, value: cst.BaseExpression, after: Sequence[cst.BaseSt
     return whole == sum(count_uses(statement, name) for statement in after)
 
 
-def _may_be_read(after: Sequence[cst.BaseStatement]) -> set[str]:
+def _may_be_read(after: Body) -> set[str]:
     """Return names that statements read, but for those that are surely assigned before."""
     read, written = set[str](), set[str]()
     for statement in after:
@@ -169,7 +183,7 @@ def _may_be_read(after: Sequence[cst.BaseStatement]) -> set[str]:
     return read
 
 
-def _nest(function: JitFunction, outer: Loop, after: Sequence[cst.BaseStatement]) -> _Nest | None:
+def _nest(function: JitFunction, outer: Loop, after: Body) -> _Nest | None:
     if (render_code(outer.start), render_code(outer.step)) != ("0", "1"):
         return None
     try:
@@ -187,7 +201,7 @@ def _nest(function: JitFunction, outer: Loop, after: Sequence[cst.BaseStatement]
     if any(names_within(size) & written or not _is_size(size, function) for size in sizes):
         return None
     taken = set(function.names)
-    element, inside, whole = (_free(name, taken) for name in ("element", "inside", "whole"))
+    element, inside, whole = (free_name(name, taken) for name in ("element", "inside", "whole"))
     body = _with_element(function, inner, row.counts, (row.block, element))
     if body is None or inner.name in names_within(*body):
         return None
@@ -200,22 +214,11 @@ def _nest(function: JitFunction, outer: Loop, after: Sequence[cst.BaseStatement]
 def _is_size(node: cst.BaseExpression, function: JitFunction) -> bool:
     plain = all(called_name(c) == "tl.cdiv" for c in calls_within(node))
     names = names_within(node) - {"tl"}
-    own = {
-        a.target: a.value
-        for s in function.body
-        if (a := single_assignment(s)) is not None and a.target in names
-    }
+    own = {a.target: a.value for a in assignments_in(function.body) if a.target in names}
     counts = assigned_names(*function.body)
     fixed = all(counts.count(n) == 1 and _is_size(v, function) for n, v in own.items())
     rest = [cst.Name(n) for n in names - set(own)]
     return plain and fixed and all(is_runtime_size(node, function) for node in rest)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def _with_element(
@@ -235,28 +238,24 @@ def _with_element(
     }
     body = [replace_each(s, _matches(s, forms, element)) for s in inner.body]
     aliases = {
-        a.target: cst.Name(element)
-        for s in body
-        if (a := single_assignment(s)) is not None and render_code(a.value) == element
+        a.target: cst.Name(element) for a in assignments_in(body) if render_code(a.value) == element
     }
     if any(assigned_names(*body).count(name) > 1 for name in aliases):
         return None
-    kept = [s for s in body if (a := single_assignment(s)) is None or a.target not in aliases]
+    kept = without_assignments(body, aliases)
     return [substitute_names(statement, aliases) for statement in kept]
 
 
-def _matches(
-    statement: cst.BaseStatement, forms: set[str], element: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _matches(statement: cst.BaseStatement, forms: set[str], element: str) -> list[Swap]:
     """Return the sums of a statement that are an element's index, and terms ``p + o + i`` of it."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for node in nodes_within(statement):
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+        if not is_operation(node, cst.Add):
             continue
         right = compact_code(node.right)
         first = node.left
         inner = first.right if isinstance(first, cst.BinaryOperation) else None
-        is_sum = isinstance(first, cst.BinaryOperation) and isinstance(first.operator, cst.Add)
+        is_sum = is_operation(first, cst.Add)
         if compact_code(node.with_changes(lpar=[], rpar=[])) in forms:
             pairs.append((node, cst.Name(element)))
         elif is_sum and inner is not None and not first.lpar:
@@ -266,9 +265,7 @@ def _matches(
     return pairs
 
 
-def _ends(
-    statement: cst.BaseStatement, element: str, length: str, inside: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _ends(statement: cst.BaseStatement, element: str, length: str, inside: str) -> list[Swap]:
     """Return the comparisons of a statement with the row's end."""
     ends = {f"{element}<{length}", f"{element}<{length.strip('()')}"}
     return [
@@ -299,7 +296,7 @@ def _is_masked(nest: _Nest) -> bool:
     return all(_is_within(_mask_of(c), nest) for s in nest.body for c in _accesses(s))
 
 
-def _reads_early(ahead: Sequence[cst.BaseStatement]) -> bool:
+def _reads_early(ahead: Body) -> bool:
     """Tell whether a row takes a value from the row before."""
     return bool(_may_be_read(ahead) & set(assigned_names(*ahead)))
 
@@ -317,16 +314,14 @@ def _is_within(mask: cst.BaseExpression | None, nest: _Nest) -> bool:
     if isinstance(mask, cst.Name):
         value = nest.values.get(mask.value)
         return mask.value == nest.inside or (value is not None and _is_within(value, nest))
-    is_both = isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd)
-    if not is_both or not isinstance(mask, cst.BinaryOperation):
-        return False
-    return _is_within(mask.left, nest) or _is_within(mask.right, nest)
+    parts = [] if mask is None else conjuncts(mask)
+    return len(parts) > 1 and any(_is_within(part, nest) for part in parts)
 
 
 def _updates(nest: _Nest) -> list[tuple[str, cst.BaseExpression]]:
     """Return the names that the inner loop carries, and their new values."""
     carried = _may_be_read(nest.body) & set(assigned_names(*nest.body))
-    bindings = [a for s in nest.body if (a := single_assignment(s)) is not None]
+    bindings = assignments_in(nest.body)
     return [(a.target, a.value) for a in bindings if a.target in carried]
 
 
@@ -339,7 +334,7 @@ def _is_neutral(nest: _Nest) -> bool:
 
 
 def _is_neutral_update(name: str, value: cst.BaseExpression, nest: _Nest) -> bool:
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+    if is_operation(value, cst.Add):
         sides = [value.left, value.right]
         rest = [side for side in sides if render_code(side) != name]
         return (
@@ -348,7 +343,7 @@ def _is_neutral_update(name: str, value: cst.BaseExpression, nest: _Nest) -> boo
     fills = _FILLS.get(called_name(value))
     if fills is None:
         return False
-    args = [arg.value for arg in cst.ensure_type(value, cst.Call).args]
+    args = call_args(value)
     rest = [arg for arg in args if render_code(arg) != name]
     return len(args) == 2 and len(rest) == 1 and _is_null(rest[0], nest, fills)
 
@@ -365,9 +360,9 @@ def _is_null(node: cst.BaseExpression, nest: _Nest, fills: Sequence[str]) -> boo
         return fills == _ZEROS and isinstance(node.operator, kinds) and all(sides)
     if not isinstance(node, cst.Call):
         return False
-    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
-        return _is_null(node.func.value, nest, fills)
-    args = [arg.value for arg in node.args]
+    if (inner := converted_value(node)) is not None:
+        return _is_null(inner, nest, fills)
+    args = call_args(node)
     if called_name(node) == "tl.where" and len(args) == 3:
         return _is_within(args[0], nest) and render_code(args[2]) in fills
     if called_name(node) == "tl.load":
@@ -404,7 +399,7 @@ def _depends(name: str, nest: _Nest) -> bool:
 
 def _written(function: JitFunction, nest: _Nest) -> cst.BaseStatement:
     taken = set(function.names) | {nest.element, nest.inside, nest.whole}
-    start = _free(f"{nest.row}_start", taken)
+    start = free_name(f"{nest.row}_start", taken)
     total = f"{nest.count} * {nest.length}"
     head = parse_statements(
         f"{nest.whole} = {start} + tl.arange(0, {nest.block})\n"
@@ -423,11 +418,9 @@ def _written(function: JitFunction, nest: _Nest) -> cst.BaseStatement:
     return with_body(loop, [*used, *rest])
 
 
-def _masked_loads(
-    statement: cst.BaseStatement, inside: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _masked_loads(statement: cst.BaseStatement, inside: str) -> list[Swap]:
     """Return a row's own loads with the mask of elements."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in calls_within(statement, "tl.load"):
         mask = _mask_of(call)
         if mask is None:
@@ -442,8 +435,8 @@ def _masked_loads(
 
 def _contiguous(statement: cst.BaseStatement, nest: _Nest) -> cst.BaseStatement:
     """Return a statement whose pointers to rows behind each other are to all elements."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    values: Mapping[str, cst.BaseExpression] = _row_values(nest)
+    pairs: list[Swap] = []
+    values: Values = _row_values(nest)
     for call in _accesses(statement):
         pointer = call.args[0].value
         try:
@@ -462,16 +455,13 @@ def _contiguous(statement: cst.BaseStatement, nest: _Nest) -> cst.BaseStatement:
 def _row_values(nest: _Nest) -> dict[str, cst.BaseExpression]:
     """Return what a row's names stand for, without what it loads."""
     values: dict[str, cst.BaseExpression] = {}
-    for statement in nest.ahead:
-        binding = single_assignment(statement)
-        if binding is not None and not calls_within(binding.value, "tl.load"):
+    for binding in assignments_in(nest.ahead):
+        if not calls_within(binding.value, "tl.load"):
             values[binding.target] = substitute_names(binding.value, values)
     return values
 
 
-def _used(
-    statements: Sequence[cst.BaseStatement], rest: Sequence[cst.BaseStatement]
-) -> list[cst.BaseStatement]:
+def _used(statements: Body, rest: Body) -> list[cst.BaseStatement]:
     """Return the assignments that what follows them needs."""
     needed, kept = names_within(*rest), []
     for statement in reversed(statements):

@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     Loop,
     assigned_names,
@@ -73,11 +74,11 @@ class _Level:
     name: str
     start: int
     trips: str
-    ahead: Sequence[cst.BaseStatement]
+    ahead: Body
 
 
 def _flat_nest(
-    statement: cst.BaseStatement, after: Sequence[cst.BaseStatement], taken: set[str]
+    statement: cst.BaseStatement, after: Body, taken: set[str]
 ) -> cst.BaseStatement | None:
     """Return one loop in place of a nest; ``None`` if a statement is no nest of that form."""
     read_after = names_read_first(after)
@@ -98,9 +99,7 @@ def _flat_nest(
     return _written(levels, [*ahead, *body], taken)
 
 
-def _levels(
-    statement: cst.BaseStatement, read_after: set[str]
-) -> tuple[list[_Level], Sequence[cst.BaseStatement]]:
+def _levels(statement: cst.BaseStatement, read_after: set[str]) -> tuple[list[_Level], Body]:
     """Return the loops of a nest from outside, and what the innermost one does."""
     loop = _counted_loop(statement)
     if loop is None:
@@ -125,7 +124,7 @@ def _counted_loop(statement: cst.BaseStatement) -> Loop | None:
     return range_loop(statement)
 
 
-def _level(loop: Loop, ahead: Sequence[cst.BaseStatement]) -> _Level | None:
+def _level(loop: Loop, ahead: Body) -> _Level | None:
     """Return a loop between two numbers, or from 0 to a name."""
     start, stop = render_code(loop.start), render_code(loop.stop)
     if render_code(loop.step) != "1":
@@ -137,9 +136,7 @@ def _level(loop: Loop, ahead: Sequence[cst.BaseStatement]) -> _Level | None:
     return _Level(loop.name, 0, stop, ahead) if is_size else None
 
 
-def _written(
-    levels: Sequence[_Level], body: Sequence[cst.BaseStatement], taken: set[str]
-) -> cst.BaseStatement:
+def _written(levels: Sequence[_Level], body: Body, taken: set[str]) -> cst.BaseStatement:
     whole = free_name("trip", taken)
     lines: list[str] = []
     for place, level in enumerate(levels):

@@ -12,24 +12,25 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import straight_values
 from solkit.tuner.proposers.rewriter._columns import (
-    FLIPPED,
     Blocks,
     Columns,
+    column_bound,
     expanded_row,
     is_index_sum,
     over_range,
-    single_values,
     smallest_row,
     without_axes,
 )
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Loop,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -50,6 +51,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._shapes import Shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._variants import function_variants
 
 __all__ = ["FullTrips"]
 
@@ -66,13 +68,9 @@ class FullTrips:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for name, function in text.functions.items():
-            if (node := _with_full_trips(function)) is not None:
-                why = facts.explain_factors("instructions", "extra work")
-                yield Variant(
-                    changed_text(text, functions={name: node}),
-                    f"Most trips of the loop in {name} meet no mask, and need not compare{why}.",
-                )
+        intent = "Most trips of the loop in {} meet no mask, and need not compare"
+        factors = ("instructions", "extra work")
+        return function_variants(text, facts, _with_full_trips, intent, *factors)
 
 
 def _with_full_trips(function: JitFunction) -> cst.FunctionDef | None:
@@ -84,7 +82,6 @@ def _with_full_trips(function: JitFunction) -> cst.FunctionDef | None:
         if loop is None or full is None or loop.name in names_read_first(body[place + 1 :]):
             continue
         name = free_name("full", taken)
-        taken.add(name)
         start, stop, step = map(render_code, (loop.start, loop.stop, loop.step))
         first, rest = (
             over_range(loop, begin, end, step) for begin, end in ((start, name), (name, stop))
@@ -106,17 +103,18 @@ def _full_trips(
     if blocked is None or blocked.counts:
         return None
     before, moving = function.body[:place], {loop.name, *assigned_names(*loop.body)}
-    own, values = single_values(before), single_values(loop.body)
+    own, values = straight_values(before), straight_values(loop.body)
     blocks, columns = Blocks(own, function), Columns(loop, values, own, function)
     ends, truths, cuts_rows = list[str](), dict[int, bool](), False
     for node in (n for n in nodes_within(*loop.body) if isinstance(n, cst.Comparison)):
-        limit = _limit_of(node, columns, values)
-        if limit is None or names_within(limit[0]) & moving:
+        bound = column_bound(node, columns, values)
+        row = None if bound is None or bound.width != "0" else expanded_row(bound.row, values)
+        if bound is None or row is None or not is_index_sum(row) or names_within(row) & moving:
             continue
-        if end := smallest_row(limit[0], blocks):
-            ends.append(f"{end}{limit[1]}")
-            truths[id(node)] = limit[2]
-            cuts_rows |= blocks.has(limit[0])
+        if end := smallest_row(row, blocks):
+            ends.append(f"{end}{bound.beyond}")
+            truths[id(node)] = bound.is_below
+            cuts_rows |= blocks.has(row)
     trip = _FullTrip(truths)
     for statement in walk_statements(before):
         trip.follow(statement, statement)
@@ -127,31 +125,6 @@ def _full_trips(
     for other in others:
         code = f"tl.minimum({code}, {other})"
     return code, body
-
-
-def _limit_of(
-    node: cst.Comparison, columns: Columns, values: dict[str, cst.BaseExpression]
-) -> tuple[cst.BaseExpression, str, bool] | None:
-    """Return the row, and what to add to it, ahead of which a comparison is the same."""
-    if len(node.comparisons) != 1:
-        return None
-    first, sign = node.left, render_code(node.comparisons[0].operator).strip()
-    second = node.comparisons[0].comparator
-    difference = without_axes(first)
-    if isinstance(difference, cst.Name):
-        difference = values.get(difference.value, difference)
-    if isinstance(difference, cst.BinaryOperation) and isinstance(
-        difference.operator, cst.Subtract
-    ):
-        if render_code(second) != "0":
-            return None
-        first, second = difference.left, difference.right
-    if not columns.has(first):
-        first, second, sign = second, first, FLIPPED.get(sign, "")
-    row = expanded_row(second, values)
-    if sign not in FLIPPED or not columns.has(first) or not is_index_sum(row):
-        return None
-    return row, " + 1" if sign in ("<=", ">") else "", sign in ("<", "<=")
 
 
 @dataclass
@@ -201,9 +174,7 @@ class _FullTrip:
         self.is_changed |= bool(pairs)
         return replace_each(statement, pairs) if pairs else statement
 
-    def _plain_parts(
-        self, node: cst.CSTNode, spread: Container[int] = ()
-    ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    def _plain_parts(self, node: cst.CSTNode, spread: Container[int] = ()) -> Iterator[Swap]:
         """Yield the outermost parts that have a mask, each with what it is without.
 
         Args:
@@ -239,7 +210,7 @@ class _FullTrip:
         if not isinstance(node, cst.Call):
             return node
         if called_name(node) == "tl.where" and len(node.args) == _CHOICE:
-            test, one, two = (arg.value for arg in node.args)
+            test, one, two = call_args(node)
             truth = self._truth(test)
             if truth is None:
                 return node

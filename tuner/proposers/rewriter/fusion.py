@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, needed_for
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
@@ -23,22 +24,30 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
-from solkit.tuner.proposers.rewriter._masks import conjuncts, masked_loads
+from solkit.tuner.proposers.rewriter._masks import masked_loads
 from solkit.tuner.proposers.rewriter._memory import WRITES, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
-from solkit.tuner.proposers.rewriter._offset_products import (
-    OtherOffsetError,
+from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    conjuncts,
+    converted_value,
+    is_operation,
 )
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
     Node,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
     compact_code,
+    count_uses,
     free_name,
     is_changed_between,
     names_within,
@@ -166,7 +175,7 @@ def _pair_of_tensor(
         for value in launch.arguments.values()
         if launch.launcher is writer.launcher and render_code(value) == name
     ]
-    others = _count_uses(writer.launcher, name) - len(users) - 1
+    others = count_uses(writer.launcher, name) - len(users) - 1
     if others != _count_uses_behind(reader, name) or users.count(writer) > 1:
         return None
     at = users.index(writer)
@@ -182,7 +191,7 @@ def _count_uses_behind(launch: Launch, name: str) -> int:
     body = statements_of(launch.launcher)
     behind = body[body.index(launch.statement) + 1 :] if launch.statement in body else []
     return sum(
-        _count_uses(statement, name)
+        count_uses(statement, name)
         for statement in behind
         if not any(isinstance(call.func, cst.Subscript) for call in calls_within(statement))
     )
@@ -230,14 +239,6 @@ def _is_straight(function: JitFunction) -> bool:
     return plain and len(stores) == 1 and called_name(stores[0]) == "tl.store"
 
 
-def _count_uses(node: cst.CSTNode, name: str) -> int:
-    keywords = {id(n.keyword) for n in nodes_within(node) if isinstance(n, cst.Arg)}
-    return sum(
-        isinstance(other, cst.Name) and other.value == name and id(other) not in keywords
-        for other in nodes_within(node)
-    )
-
-
 # ------------------------------------------------------------------------------- writing it
 
 
@@ -251,22 +252,18 @@ def _numbered(function: JitFunction, taken: set[str]) -> list[cst.BaseStatement]
             statements.append(substitute_names(statement, current))
             continue
         value = render_code(substitute_names(binding.value, current))
-        name, count = binding.target, 2
-        while name in taken:
-            name, count = f"{binding.target}_{count}", count + 1
-        taken.add(name)
+        name = free_name(binding.target, taken)
         current[binding.target] = cst.Name(name)
         statements.append(parse_statement(f"{name} = {value}"))
     return statements
 
 
-def _program_values(statements: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+def _program_values(statements: Body) -> dict[str, cst.BaseExpression]:
     """Return what straight names stand for if they follow from the program's index alone."""
     values: dict[str, cst.BaseExpression] = {}
     assigned = set(assigned_names(*statements))
-    for statement in statements:
-        binding = single_assignment(statement)
-        if binding is None or calls_within(binding.value, "tl.load"):
+    for binding in assignments_in(statements):
+        if calls_within(binding.value, "tl.load"):
             continue
         whole = substitute_names(binding.value, values)
         is_index = calls_within(whole, "tl.program_id", "tl.arange")
@@ -320,9 +317,8 @@ def _producer(pair: _Pair) -> _Producer | None:
     try:
         offset = _without_base(indices.marked(substitute_names(target, values)), pair.written)
         statements = []
-        for statement in plain:
-            binding = single_assignment(statement)
-            if binding is None or binding.target in scalars:
+        for binding in assignments_in(plain):
+            if binding.target in scalars:
                 continue
             whole = values.get(binding.target, substitute_names(binding.value, scalars))
             marked = render_code(indices.marked(whole))
@@ -333,7 +329,7 @@ def _producer(pair: _Pair) -> _Producer | None:
         mask = None if mask is None else indices.marked(substitute_names(mask, values))
     except OtherOffsetError:
         return None
-    statements = _used_statements(statements, marked_value)
+    statements = needed_for(names_within(marked_value), statements)
     if pair.written in names_within(*statements, marked_value):
         return None
     is_typed = pair.written in names_within(value)
@@ -345,27 +341,12 @@ def _without_own_type(node: Node, pointer: str) -> Node:
     """Return a node with ``x`` for ``x.to(pointer.dtype.element_ty)``."""
     kind = f"{pointer}.dtype.element_ty"
     pairs = [
-        (call, _without_own_type(call.func.value, pointer))
+        (call, _without_own_type(inner, pointer))
         for call in calls_within(node)
-        if isinstance(call.func, cst.Attribute)
-        and call.func.attr.value == "to"
-        and len(call.args) == 1
-        and render_code(call.args[0].value) == kind
+        if (inner := converted_value(call)) is not None
+        and list(map(render_code, call_args(call))) == [kind]
     ]
     return replace_each(node, pairs) if pairs else node
-
-
-def _used_statements(
-    statements: Sequence[cst.BaseStatement], value: cst.BaseExpression
-) -> list[cst.BaseStatement]:
-    """Return the straight statements that a value follows from."""
-    used, kept = names_within(value), []
-    for statement in reversed(statements):
-        binding = single_assignment(statement)
-        if binding is not None and binding.target in used:
-            used |= names_within(binding.value)
-            kept.append(statement)
-    return kept[::-1]
 
 
 def _without_base(pointer: cst.BaseExpression, base: str) -> cst.BaseExpression:
@@ -376,7 +357,7 @@ def _without_base(pointer: cst.BaseExpression, base: str) -> cst.BaseExpression:
     """
     if isinstance(pointer, cst.Name) and pointer.value == base:
         return cst.Integer("0")
-    if isinstance(pointer, cst.BinaryOperation) and isinstance(pointer.operator, cst.Add):
+    if is_operation(pointer, cst.Add):
         for one, other in ((pointer.left, pointer.right), (pointer.right, pointer.left)):
             if base in names_within(one) and base not in names_within(other):
                 inner = _without_base(one, base)
@@ -492,7 +473,7 @@ class _Fusion:
         one, two = self._producer.indices.sizes, self._indices.sizes
         return sorted(one.values()) == sorted(two.values())
 
-    def _block(self, body: Sequence[cst.BaseStatement], loads: set[int]) -> list[cst.BaseStatement]:
+    def _block(self, body: Body, loads: set[int]) -> list[cst.BaseStatement]:
         statements: list[cst.BaseStatement] = []
         for statement in body:
             if statements_of(statement):
@@ -504,7 +485,7 @@ class _Fusion:
                 inner = self._block(statements_of(statement), loads)
                 statements.append(with_body(statement, inner))
                 continue
-            pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+            pairs: list[Swap] = []
             for call in calls_within(statement, "tl.load"):
                 if id(call) in loads:
                     self._made = []
@@ -612,9 +593,7 @@ def _head(statement: cst.BaseStatement) -> cst.CSTNode:
     return statement.test if isinstance(statement, (cst.If, cst.While)) else statement
 
 
-def _plain_offset(
-    pointer: cst.BaseExpression, base: str, values: Mapping[str, cst.BaseExpression]
-) -> cst.BaseExpression:
+def _plain_offset(pointer: cst.BaseExpression, base: str, values: Values) -> cst.BaseExpression:
     """Return a pointer's offset with as many of the function's names as can stay."""
     try:
         return _without_base(pointer, base)
@@ -642,10 +621,7 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
         body = _without_doubles(body)
     used = names_within(*body)
     kept = {n: v for n, v in arguments.items() if n in used or n in reader.arguments}
-    constants = {
-        *reader.function.constants,
-        *fusion.constants_of_writer(),
-    }
+    constants = {*reader.function.constants, *fusion.constants_of_writer()}
     ordered = {n: v for n, v in kept.items() if n not in constants}
     ordered |= {n: v for n, v in kept.items() if n in constants}
     name = text.fresh(f"{writer.function.name}_{reader.function.name}")
@@ -653,7 +629,7 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     statement = launch_line(
         name, render_code(reader.grid), ordered, options_of(reader), constants
     ).with_changes(leading_lines=writer.statement.leading_lines)
-    launches: list[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = [
+    launches: list[tuple[cst.CSTNode, Body]] = [
         (writer.statement, []),
         (reader.statement, [statement]),
     ]
@@ -666,7 +642,7 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
 def with_signature(
     function: JitFunction,
     name: str,
-    body: Sequence[cst.BaseStatement],
+    body: Body,
     params: Sequence[str] | Mapping[str, str],
     constants: set[str],
 ) -> cst.FunctionDef:
@@ -682,7 +658,7 @@ def with_signature(
     )
 
 
-def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _without_doubles(body: Body) -> list[cst.BaseStatement]:
     """Return straight code, each name assigned once, without names for the same value."""
     names_of: dict[str, str] = {}
     same: dict[str, cst.BaseExpression] = {}

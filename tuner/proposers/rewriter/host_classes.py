@@ -13,8 +13,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
+    Swap,
     assigned_names,
     called_name,
     calls_within,
@@ -64,7 +68,7 @@ def with_plain_functions(tree: cst.Module) -> cst.Module:
         and (method := _method_of(node, tree)) is not None
     }
     tree = _with_objects_in_place(tree, {n for n, m in methods.items() if not m.is_applied})
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     used: list[cst.FunctionDef] = []
     for call in calls_within(tree):
         name, arguments = _call_of_class(call, methods)
@@ -123,7 +127,7 @@ def _objects_in_place(
         rest = [*nodes_within(*body[:at], *body[at + 1 :])]
         calls = [n for n in rest if isinstance(n, cst.Call) and called_name(n) == binding.target]
         uses = sum(isinstance(n, cst.Name) and n.value == binding.target for n in rest)
-        parts = [part.value for part in constructor_call.args]
+        parts = call_args(constructor_call)
         is_plain = not any(isinstance(n, (cst.Call, cst.Lambda)) for n in nodes_within(*parts))
         later = set(assigned_names(*body[at + 1 :])) if is_local else names_within(*parts)
         is_kept = not names_within(*parts) & later
@@ -236,9 +240,8 @@ def _has_star(function: cst.FunctionDef) -> bool:
 
 def _constants_of(node: cst.ClassDef) -> Iterator[tuple[str, str]]:
     """Yield the names that a class's body binds to literals, with their code."""
-    for statement in statements_of(node):
-        binding = single_assignment(statement)
-        if binding is None or any(
+    for binding in assignments_in(statements_of(node)):
+        if any(
             isinstance(n, (cst.Name, cst.Call, cst.Lambda)) for n in nodes_within(binding.value)
         ):
             continue
@@ -271,15 +274,13 @@ def _attributes_set(init: cst.FunctionDef) -> Iterator[tuple[str, str] | None]:
         yield name, render_code(replace_each(value, pairs))
 
 
-def _with_own_names(
-    body: Sequence[cst.BaseStatement], own: str, attributes: set[str]
-) -> list[cst.BaseStatement] | None:
+def _with_own_names(body: Body, own: str, attributes: set[str]) -> list[cst.BaseStatement] | None:
     """Return statements in which attributes of the object are names; ``None`` if more is used."""
     result = []
     for statement in body:
         if (binding := single_assignment(statement)) is not None and binding.target == own:
             return None
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        pairs: list[Swap] = [
             (n, cst.Name(f"own_at_{n.attr.value}"))
             for n in nodes_within(statement)
             if isinstance(n, cst.Attribute)
@@ -296,10 +297,7 @@ def _with_own_names(
 
 
 def _function(
-    node: cst.ClassDef,
-    method: cst.FunctionDef,
-    params: Sequence[cst.Param],
-    body: Sequence[cst.BaseStatement],
+    node: cst.ClassDef, method: cst.FunctionDef, params: Sequence[cst.Param], body: Body
 ) -> cst.FunctionDef:
     function = cst.ensure_type(
         parse_statements("def f():\n    pass\n")[0], cst.FunctionDef

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._kept_types import TENSOR_QUERIES
+from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     assigned_names,
     called_name,
@@ -92,7 +95,7 @@ def _on_gpu(branch: cst.If) -> list[cst.BaseStatement] | None:
     return [] if branch.orelse is None else statements_of(branch.orelse)
 
 
-def _moves_tensors(branch: cst.If, kept: Sequence[cst.BaseStatement]) -> bool:
+def _moves_tensors(branch: cst.If, kept: Body) -> bool:
     """Tell whether what is left out moves tensors to a GPU: then the rest would launch."""
     inner = {id(node) for node in nodes_within(*kept)}
     calls = [call for call in calls_within(branch) if id(call) not in inner]
@@ -113,7 +116,7 @@ class _Path:
     """
 
     branch: cst.If
-    kept: Sequence[cst.BaseStatement]
+    kept: Body
     holds: str
 
 
@@ -156,7 +159,7 @@ def _paths(text: KernelText, recorded: set[str]) -> Iterator[_Path]:
                 yield _Path(branch, other, f"not {test}")
 
 
-def _passes_on(before: Sequence[cst.BaseStatement], test: cst.BaseExpression) -> bool:
+def _passes_on(before: Body, test: cst.BaseExpression) -> bool:
     """Tell whether what a test asks for more than its sizes may be changed ahead of the test."""
     tested = _names_of_contents(test)
     for call in (call for statement in before for call in calls_within(statement)):
@@ -165,7 +168,7 @@ def _passes_on(before: Sequence[cst.BaseStatement], test: cst.BaseExpression) ->
             isinstance(func, cst.Attribute) and called_name(call).split(".")[-1] not in _PURE
         )
         owner = func.value if is_method and isinstance(func, cst.Attribute) else cst.Name("_")
-        passed = [] if called_name(call).split(".")[-1] in _PURE else [a.value for a in call.args]
+        passed = [] if called_name(call).split(".")[-1] in _PURE else call_args(call)
         if tested & _names_of_contents(owner, *passed):
             return True
     changed = [node.target for node in nodes_within(*before) if isinstance(node, cst.AssignTarget)]
@@ -186,7 +189,7 @@ def _names_of_contents(*nodes: cst.CSTNode) -> set[str]:
     }
 
 
-def _launched(body: Sequence[cst.BaseStatement], text: KernelText) -> set[str]:
+def _launched(body: Body, text: KernelText) -> set[str]:
     inner = {id(node) for node in nodes_within(*body)}
     return {launch.function.name for launch in text.launches if id(launch.statement) in inner}
 
@@ -205,10 +208,7 @@ def passed_on(launcher: cst.FunctionDef) -> str | None:
 
 
 def with_otherwise(
-    text: KernelText,
-    launcher: cst.FunctionDef,
-    holds: str,
-    added: Sequence[cst.BaseStatement] = (),
+    text: KernelText, launcher: cst.FunctionDef, holds: str, added: Body = ()
 ) -> cst.Module | None:
     """Return the module with another ``kernel``, which does what it did unless a condition holds.
 
@@ -244,7 +244,7 @@ def with_otherwise(
     return without_shared_functions(tree)
 
 
-def with_direct_names(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def with_direct_names(body: Body) -> list[cst.BaseStatement]:
     """Return a launcher's statements without names that only stand for another name.
 
     What was just allocated is contiguous: ``y.contiguous()`` is `y`.
@@ -253,8 +253,8 @@ def with_direct_names(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStateme
     names = assigned_names(*statements)
     new = {
         b.target
-        for s in statements
-        if (b := single_assignment(s)) and called_name(b.value) in ("torch.empty", "torch.zeros")
+        for b in assignments_in(statements)
+        if called_name(b.value) in ("torch.empty", "torch.zeros")
     }
     for place, statement in enumerate(statements):
         binding = single_assignment(statement)

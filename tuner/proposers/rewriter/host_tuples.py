@@ -16,9 +16,12 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import values_of
 from solkit.tuner.proposers.rewriter._edit import without_param
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     Launch,
+    Swap,
     assigned_names,
     called_name,
     count_uses,
@@ -47,7 +50,7 @@ _NEW = frozenset("sum mean view reshape flatten unflatten transpose permute sque
 """Methods of tensors that change nothing."""
 
 
-def with_unrolled_lists(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def with_unrolled_lists(body: Body) -> list[cst.BaseStatement]:
     """Return a launcher's statements with lists written out, and no branch that is decided."""
     result: list[cst.BaseStatement] = []
     for statement in body:
@@ -106,16 +109,16 @@ def _elements(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return []
 
 
-def with_known_tuples(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def with_known_tuples(body: Body) -> list[cst.BaseStatement]:
     """Return a launcher's statements in which a tuple of names that is unpacked is written out."""
     statements = list(body)
     written = assigned_names(*statements)
-    known: dict[str, cst.BaseExpression] = {}
+    tuples: dict[str, cst.BaseExpression] = {}
     for place, statement in enumerate(statements):
         statement = _with_known_parts(statement)
         target, value = _unpacking(statement)
-        if target and isinstance(value, cst.Name) and value.value in known:
-            statement = replace_each(statement, [(value, known[value.value].deep_clone())])
+        if target and isinstance(value, cst.Name) and value.value in tuples:
+            statement = replace_each(statement, [(value, tuples[value.value].deep_clone())])
         statements[place] = statement
         binding = single_assignment(statement)
         if binding is not None and isinstance(binding.value, cst.Tuple):
@@ -124,13 +127,13 @@ def with_known_tuples(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStateme
             later = assigned_names(*statements[place + 1 :])
             once = written.count(binding.target) == 1
             if once and parts and len(names) == len(parts) and not set(names) & set(later):
-                known[binding.target] = binding.value
+                tuples[binding.target] = binding.value
     return statements
 
 
 def _with_known_parts(statement: cst.BaseStatement) -> cst.BaseStatement:
     """Return a statement with `a` for ``(a, b)[0]``, where computing the others changes nothing."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for node in nodes_within(statement):
         if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Tuple):
             continue
@@ -158,7 +161,7 @@ def without_unread_tensors(tree: cst.Module) -> cst.Module:
     text = read_module(tree)
     if text is None:
         return tree
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for launch in text.single:
         unread = _unread_params(launch)
         if not unread:
@@ -189,9 +192,9 @@ def _is_made(value: cst.BaseExpression, launcher: cst.FunctionDef) -> bool:
     while isinstance(value, cst.Subscript):
         value = value.value
     name = value.value if isinstance(value, cst.Name) else ""
-    bindings = map(single_assignment, walk_statements(statements_of(launcher)))
-    made = [called_name(b.value) in _FILLS for b in bindings if b and b.target == name]
-    return bool(made) and all(made) and assigned_names(launcher).count(name) == len(made)
+    values = values_of(name, walk_statements(statements_of(launcher)))
+    is_filled = bool(values) and all(called_name(value) in _FILLS for value in values)
+    return is_filled and assigned_names(launcher).count(name) == len(values)
 
 
 def _without_unread_names(tree: cst.Module) -> cst.Module:

@@ -7,11 +7,11 @@ latter, and rewrites read it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     assigned_names,
     called_name,
     calls_within,
@@ -31,9 +31,7 @@ _SPREADS = ("[:, None]", "[None, :]")
 _NUMBERS = ("tl.program_id", "tl.num_programs", "tl.cdiv")
 
 
-def with_axes_at_uses(
-    body: Sequence[cst.BaseStatement], numbers: set[str]
-) -> list[cst.BaseStatement]:
+def with_axes_at_uses(body: Body, numbers: set[str]) -> list[cst.BaseStatement]:
     """Return a function's statements whose indices have no axes of a tile.
 
     Args:
@@ -89,7 +87,7 @@ def _spread_of(value: cst.BaseExpression, numbers: set[str]) -> cst.Subscript | 
     return value if axes in _SPREADS and own and not inner else None
 
 
-def _is_subscripted(name: str, body: Sequence[cst.BaseStatement]) -> bool:
+def _is_subscripted(name: str, body: Body) -> bool:
     """Tell whether statements give a name more axes."""
     return any(
         isinstance(node, cst.Subscript) and render_code(node.value).strip("()") == name

@@ -7,7 +7,7 @@ something else where it is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -15,6 +15,8 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
+    Values,
     assigned_names,
     called_name,
     calls_within,
@@ -55,7 +57,7 @@ _TURN_OFF = (
 class _Inlined:
     """A call's statements, and the value that takes its place; ``None`` if it returns nothing."""
 
-    statements: Sequence[cst.BaseStatement]
+    statements: Body
     value: cst.BaseExpression | None
 
 
@@ -280,10 +282,7 @@ def _inlined(
 
 
 def _all_named(
-    names: Mapping[str, cst.BaseExpression],
-    free: set[str],
-    ahead: Sequence[cst.BaseStatement],
-    assigned: set[str],
+    names: Values, free: set[str], ahead: Body, assigned: set[str]
 ) -> tuple[dict[str, cst.BaseExpression], list[cst.BaseStatement]]:
     """Return names instead of expressions: a name can be replaced where it is bound, too."""
     result, statements = dict(names), list(ahead)
@@ -334,7 +333,7 @@ def _without_functions(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield from _without_functions(child)
 
 
-def _nested_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+def _nested_names(body: Body) -> set[str]:
     """Return names of functions within, and of their parameters."""
     nodes = list(nodes_within(*body))
     return {n.name.value for n in nodes if isinstance(n, (cst.FunctionDef, cst.Param))}

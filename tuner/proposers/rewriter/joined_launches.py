@@ -21,17 +21,18 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
+    grid_axis,
     guarded_launch,
     has_assignment,
     launch_line,
     options_of,
-    program_axis,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
+    Body,
     KernelText,
     Launch,
     argument_of,
@@ -53,9 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
 )
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
-from solkit.tuner.proposers.rewriter.program_fusion import (
-    values_read,
-)
+from solkit.tuner.proposers.rewriter.program_fusion import values_read
 
 __all__ = ["JoinLaunches"]
 
@@ -164,7 +163,7 @@ class _Join:
         return (
             axes is not None
             and len(axes) < _MOST_AXES
-            and all((axis := program_axis(c)) is not None and axis < len(axes) for c in indices)
+            and all((axis := grid_axis(c)) is not None and axis < len(axes) for c in indices)
             and all(set(launch.arguments) == set(function.params) for launch in self.launches)
             and not any(isinstance(mark, cst.Call) for mark in marks)
             and not any("None" in map(render_code, e.arguments.values()) for e in self.launches)
@@ -221,7 +220,7 @@ class _Join:
                 return False
         return all(self._is_private(launch, body[: end + 1]) for launch in self.launches)
 
-    def _is_private(self, launch: Launch, body: Sequence[cst.BaseStatement]) -> bool:
+    def _is_private(self, launch: Launch, body: Body) -> bool:
         """Tell whether what a launch writes is the launcher's, and only this launch's so far."""
         written = _written_params(launch)
         if written is None:
@@ -427,7 +426,7 @@ def _only_assigns(statement: cst.BaseStatement) -> bool:
     return not named and all(isinstance(p, (cst.Name, cst.Tuple, cst.Element)) for p in parts)
 
 
-def _is_read(name: str, body: Sequence[cst.BaseStatement]) -> bool:
+def _is_read(name: str, body: Body) -> bool:
     """Tell whether statements use a tensor, under its name or that of a view of it."""
     names = {name}
     for statement in body:

@@ -13,10 +13,11 @@ from solkit.tuner.proposers.rewriter._carried import (
     carried_by,
     unpacked_statements,
 )
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
     Loop,
@@ -34,6 +35,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["Lanes"]
 
@@ -54,32 +56,25 @@ class Lanes:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
-            body = _with_lanes(launch)
-            if body is not None:
-                node = with_body(launch.function.node, body)
-                why = facts.explain_factors("latency", "instructions")
-                yield Variant(
-                    changed_text(text, functions={launch.function.name: node}),
-                    f"{launch.function.name} reduces a block in each trip of a loop; lanes that "
-                    f"keep their own results wait for each other once{why}.",
-                )
+        intent = (
+            "{} reduces a block in each trip of a loop; lanes that keep their own results wait for "
+            "each other once"
+        )
+        return launch_variants(text, facts, _with_lanes, intent, "latency", "instructions")
 
 
-def _with_lanes(launch: Launch) -> list[cst.BaseStatement] | None:
-    """Return the function's statements with lanes in all loops where that is possible."""
+def _with_lanes(launch: Launch) -> cst.FunctionDef | None:
+    """Return the function with lanes in all loops where that is possible; ``None`` for none."""
     body, done = launch.function.body, False
     for original in launch.function.loops:
         place = next(at for at, statement in enumerate(body) if statement is original.node)
         rewritten = _loop_with_lanes(body, place, original)
         if rewritten is not None:
             body, done = rewritten, True
-    return body if done else None
+    return with_body(launch.function.node, body) if done else None
 
 
-def _loop_with_lanes(
-    body: Sequence[cst.BaseStatement], place: int, loop: Loop
-) -> list[cst.BaseStatement] | None:
+def _loop_with_lanes(body: Body, place: int, loop: Loop) -> list[cst.BaseStatement] | None:
     trip = unpacked_statements(loop.body)
     loop = replace(loop, node=with_body(loop.node, trip), body=tuple(trip))
     updates = carried_by(trip, loop.name)
@@ -114,7 +109,7 @@ def _loop_with_lanes(
     ]
 
 
-def _width_of_blocks(loop: Loop, before: Sequence[cst.BaseStatement]) -> str:
+def _width_of_blocks(loop: Loop, before: Body) -> str:
     """Return the length of the loop's blocks, which have one axis; empty if there are others.
 
     Args:
@@ -135,7 +130,7 @@ def _width_of_blocks(loop: Loop, before: Sequence[cst.BaseStatement]) -> str:
     return ends.pop() if len(ends) == 1 else ""
 
 
-def _made_before(loop: Loop, before: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:
+def _made_before(loop: Loop, before: Body) -> Iterator[cst.BaseStatement]:
     """Yield the statements ahead of a loop that make the values which it reads."""
     names = names_within(loop.node)
     for statement in reversed(before):
@@ -167,7 +162,7 @@ def _is_of_lanes(update: Carried, updates: dict[str, Carried], loop: Loop, width
 def _is_sum_of_block(node: cst.BaseExpression) -> bool:
     """Tell whether an expression is linear in sums of blocks, and has nothing else of blocks."""
     if called_name(node) == "tl.sum":
-        inner = cst.ensure_type(node, cst.Call).args[0].value
+        inner = call_args(node)[0]
         own = calls_within(inner, *_REDUCTIONS)
         return all(called_name(call) in ("tl.max", "tl.min") for call in own)
     if isinstance(node, cst.BinaryOperation):
@@ -185,7 +180,7 @@ def _is_index(
 ) -> bool:
     """Tell whether a follower is the index of the extremum among the loop's elements."""
     word = "tl.arg" + called_name(leader).removeprefix("tl.")
-    if not isinstance(element, cst.BinaryOperation) or not isinstance(element.operator, cst.Add):
+    if not is_operation(element, cst.Add):
         return False
     sides = [element.left, element.right]
     calls = [side for side in sides if called_name(side) == word]
@@ -201,12 +196,10 @@ def _is_index(
 
 
 def _first_argument(call: cst.BaseExpression) -> str:
-    return compact_code(cst.ensure_type(call, cst.Call).args[0].value)
+    return compact_code(call_args(call)[0])
 
 
-def _is_read_otherwise(
-    body: Sequence[cst.BaseStatement], place: int, loop: Loop, kept: Sequence[Carried]
-) -> bool:
+def _is_read_otherwise(body: Body, place: int, loop: Loop, kept: Sequence[Carried]) -> bool:
     """Tell whether scalars that become lanes are read where lanes would mean something else."""
     touched = {u.name for u in kept}
     statements = list(walk_statements(loop.body))
@@ -229,7 +222,7 @@ def _is_read_otherwise(
     )
 
 
-def _read_after_start(before: Sequence[cst.BaseStatement], names: set[str]) -> bool:
+def _read_after_start(before: Body, names: set[str]) -> bool:
     """Tell whether a first value is read before the loop."""
     started: set[str] = set()
     for statement in before:

@@ -10,22 +10,25 @@ that are relative to a running maximum, then has one form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import (
-    OtherUpdateError,
-    Trip,
-    unpacked_statements,
-)
+from solkit.tuner.proposers.rewriter._carried import OtherUpdateError, Trip, unpacked_statements
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    comparison_parts,
+    is_operation,
+    is_zero,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    Body,
     JitFunction,
     Loop,
     argument_of,
@@ -103,8 +106,8 @@ class _RewrittenTrip:
     """
 
     loop: Loop
-    before: Sequence[cst.BaseStatement]
-    after: Sequence[cst.BaseStatement]
+    before: Body
+    after: Body
     taken: set[str]
     is_read: bool = True
     _now: list[dict[str, str]] = field(default_factory=list)
@@ -180,7 +183,6 @@ class _RewrittenTrip:
             self._values[places[-1]], self._new[places[-1]] = value, code
             self._drop_guard(quotient)
             total = free_name(f"{quotient.name}_total", self.taken)
-            self.taken.add(total)
             axis = "" if quotient.axis in ("", _SCALAR) else quotient.axis
             last = quotient.name
             yield from parse_statements(
@@ -194,7 +196,7 @@ class _RewrittenTrip:
         guard = cst.Name("x") if place is None else self._values[place]
         if place is None or called_name(guard) != "tl.where":
             return
-        test, tiny, own = (arg.value for arg in cst.ensure_type(guard, cst.Call).args)
+        test, tiny, own = call_args(guard)
         zero = render_code(parenthesized(self._trip.peeled(test))).strip("()")
         is_tiny = isinstance(tiny, cst.Float) and abs(float(tiny.evaluated_value)) <= _TINY
         is_guard = is_tiny and zero in (f"{render_code(own)} == 0.0", f"{render_code(own)} == 0")
@@ -223,7 +225,7 @@ class _RewrittenTrip:
         if isinstance(value, cst.Call) and called_name(value) == "tl.dot" and onto is not None:
             rest = value.with_changes(args=[arg for arg in value.args if arg.value is not onto])
             value = parse_expression(f"({render_code(onto)}) + {render_code(rest)}")
-        if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
+        if not is_operation(value, cst.Add):
             return None
         sides = [value.left, value.right]
         sides.sort(key=lambda side: name not in self._carried_in(side))
@@ -243,9 +245,7 @@ class _RewrittenTrip:
         self, quotient: _Quotient, node: cst.BaseExpression, axis: str
     ) -> cst.BaseExpression | None:
         """Return what a quotient divides."""
-        is_division = isinstance(node, cst.BinaryOperation) and isinstance(
-            node.operator, cst.Divide
-        )
+        is_division = is_operation(node, cst.Divide)
         if not isinstance(node, cst.BinaryOperation) or not is_division:
             return None
         return node.left if self._is_divisor(quotient.value, node.right, axis) else None
@@ -256,7 +256,7 @@ class _RewrittenTrip:
         """Return what is left of a product without a quotient's last value."""
         if self._is_row(node, quotient.name, axis):
             return cst.Float("1.0")
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+        if not is_operation(node, cst.Multiply):
             return None
         sides = ((node.left, node.right), (node.right, node.left))
         return next((b for a, b in sides if self._is_row(a, quotient.name, axis)), None)
@@ -277,15 +277,13 @@ class _RewrittenTrip:
         guard = self._trip.peeled(self._without_axis(node, axis))
         if called_name(guard) != "tl.where":
             return False
-        test, *ways = (arg.value for arg in cst.ensure_type(guard, cst.Call).args)
-        test = self._trip.peeled(test)
-        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        test, *ways = call_args(guard)
+        if (parts := comparison_parts(self._trip.peeled(test))) is None:
             return False
-        sign, zero = test.comparisons[0].operator, test.comparisons[0].comparator
-        kept = ways[1] if isinstance(sign, cst.Equal) else ways[0]
-        kinds = (cst.Equal, cst.NotEqual, cst.GreaterThan)
-        is_guard = isinstance(sign, kinds) and render_code(zero) in ("0", "0.0")
-        return is_guard and all(self._is_row(n, value, "") for n in (test.left, kept))
+        total, sign, zero = parts
+        kept = ways[1] if sign == "==" else ways[0]
+        is_guard = sign in ("==", "!=", ">") and is_zero(zero)
+        return is_guard and all(self._is_row(n, value, "") for n in (total, kept))
 
     # ------------------------------------------------------------------------- shared maxima
 
@@ -302,9 +300,7 @@ class _RewrittenTrip:
 
     def _fused(self, value: cst.BaseExpression, place: int) -> cst.BaseExpression:
         for node in nodes_within(value):
-            if not isinstance(node, cst.BinaryOperation) or not isinstance(
-                node.operator, cst.Multiply
-            ):
+            if not is_operation(node, cst.Multiply):
                 continue
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if (new := self._relative(one, other, place)) is not None:
@@ -361,7 +357,7 @@ class _RewrittenTrip:
         value = self._trip.peeled(new)
         if called_name(value) not in ("tl.maximum", "max"):
             return False
-        args = [self._trip.root(arg.value) for arg in cst.ensure_type(value, cst.Call).args[:2]]
+        args = list(map(self._trip.root, call_args(value)[:2]))
         return render_code(own) in map(render_code, args)
 
     def _named(self, power: cst.BaseExpression, place: int) -> cst.BaseExpression:
@@ -373,7 +369,6 @@ class _RewrittenTrip:
         name, first = self._powers.get(text, ("", place))
         if not name:
             name = free_name("power", self.taken)
-            self.taken.add(name)
         self._powers[text] = name, min(first, place)
         return cst.Name(name)
 
@@ -434,7 +429,7 @@ class _RewrittenTrip:
             if inner is None or not (_is_wide(node) or self._is_share(inner)):
                 return None  # a narrow type may not hold it
             return node.with_changes(func=node.func.with_changes(value=parenthesized(inner)))
-        if name == "tl.where" and render_code(node.args[2].value) in ("0", "0.0"):
+        if name == "tl.where" and is_zero(node.args[2].value):
             return self._linear_argument(node, 1, axis, change)
         if name == "tl.dot" and argument_of(node, 2, "acc") is None:
             sides = {_ROWS: (0,), _COLUMNS: (1,), _SCALAR: (0, 1)}.get(axis, ())
@@ -459,11 +454,11 @@ class _RewrittenTrip:
         node = self._trip.peeled(node)
         if isinstance(node, cst.Subscript):
             return self._is_share(node.value)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        if is_operation(node, cst.Multiply):
             return self._is_share(node.left) and self._is_share(node.right)
         if called_name(node) == "tl.where":
-            _, one, two = (arg.value for arg in cst.ensure_type(node, cst.Call).args)
-            return self._is_share(one) and render_code(two) in ("0", "0.0")
+            _, one, two = call_args(node)
+            return self._is_share(one) and is_zero(two)
         parts = _shifted(node)
         return parts is not None and self._is_maximum(parts[1], parts[0])
 
@@ -472,14 +467,12 @@ class _RewrittenTrip:
         node, of = self._trip.peeled(node), self._trip.root(of)
         if isinstance(node, cst.Subscript):
             return self._is_maximum(node.value, of)
-        args = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
+        args = call_args(node) if isinstance(node, cst.Call) else []
         if called_name(node) == "tl.max":
             return render_code(self._trip.root(args[0])) == render_code(of)
         if called_name(node) == "tl.where":  # a maximum that is a fill may be 0
             is_fill = isinstance(args[0], cst.Comparison) and _is_equal_to_less(args[0])
-            return (
-                is_fill and render_code(args[1]) in ("0", "0.0") and self._is_maximum(args[2], of)
-            )
+            return is_fill and is_zero(args[1]) and self._is_maximum(args[2], of)
         is_larger = called_name(node) in ("tl.maximum", "max")
         same = (render_code(self._trip.root(arg)) == render_code(of) for arg in args)
         return is_larger and (any(same) or any(self._is_maximum(arg, of) for arg in args))
@@ -548,10 +541,8 @@ def _shifted(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpr
     """Return ``x`` and ``y`` of a power of ``x - y``."""
     if called_name(node) not in EXPONENTIALS:
         return None
-    power = cst.ensure_type(node, cst.Call).args[0].value
-    is_difference = isinstance(power, cst.BinaryOperation) and isinstance(
-        power.operator, cst.Subtract
-    )
+    power = call_args(node)[0]
+    is_difference = is_operation(power, cst.Subtract)
     if not is_difference or not isinstance(power, cst.BinaryOperation):
         return None
     return power.left, power.right

@@ -14,10 +14,13 @@ from typing import Any
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import comparison_parts
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     assigned_names,
     called_name,
     calls_within,
@@ -48,15 +51,9 @@ __all__ = [
 _MOST_TRIPS = 8
 _MOST_COPIES = 8
 """Launches of one function that get copies; beyond, all share it."""
-_COMPARISONS: dict[type[cst.BaseCompOp], Callable[[Any, Any], object]] = {
-    cst.Equal: operator.eq,
-    cst.NotEqual: operator.ne,
-    cst.LessThan: operator.lt,
-    cst.LessThanEqual: operator.le,
-    cst.GreaterThan: operator.gt,
-    cst.GreaterThanEqual: operator.ge,
-    cst.Is: operator.is_,
-    cst.IsNot: operator.is_not,
+_COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
+    **{"==": operator.eq, "!=": operator.ne, "is": operator.is_, "is not": operator.is_not},
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
 }
 _NAMED = {"True": True, "False": False, "None": None}
 _UNKNOWN = object()
@@ -72,9 +69,7 @@ def without_host_loops(tree: cst.Module) -> cst.Module:
     return replace_each(tree, [(text.launcher, with_body(text.launcher, body))])
 
 
-def _written_out(
-    body: Sequence[cst.BaseStatement], launches: set[int]
-) -> Iterator[cst.BaseStatement]:
+def _written_out(body: Body, launches: set[int]) -> Iterator[cst.BaseStatement]:
     for place, statement in enumerate(body):
         launching = any(id(node) in launches for node in nodes_within(statement))
         trips = _trips(statement) if launching else None
@@ -146,7 +141,7 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
         return tree
     inner = {called_name(c) for f in text.functions.values() for c in calls_within(f.node)}
     body = list(tree.body)
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     taken = set(text.names)
     for name, function in text.functions.items():
         launches = text.launches_of(name)
@@ -214,7 +209,7 @@ def _decided_constants(launch: Launch) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not _UNKNOWN}
 
 
-def size_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+def size_names(body: Body) -> set[str]:
     """Return names in the lengths of ranges, of blocks and of loops: they may be tuned."""
     kinds = ("tl.arange", "range", "tl.range", "tl.cdiv", "tl.zeros")
     calls = [call for statement in body for call in calls_within(statement, *kinds)]
@@ -250,14 +245,13 @@ def _value(node: cst.BaseExpression, constants: Mapping[str, object]) -> object:
         return _UNKNOWN if inner is _UNKNOWN else not inner
     if isinstance(node, cst.BooleanOperation):
         return _joined(node, constants)
-    if not isinstance(node, cst.Comparison) or len(node.comparisons) > 1:
+    if (parts := comparison_parts(node)) is None:
         return _literal(node)
-    target = node.comparisons[0]
-    parts = (node.left, target.comparator)
-    if any(isinstance(part, cst.BooleanOperation) for part in parts):
+    first, sign, second = parts
+    if isinstance(first, cst.BooleanOperation) or isinstance(second, cst.BooleanOperation):
         return _UNKNOWN
-    sides = [_value(part, constants) for part in parts]
-    compare = _COMPARISONS.get(type(target.operator))
+    sides = [_value(part, constants) for part in (first, second)]
+    compare = _COMPARISONS.get(sign)
     if compare is None or _UNKNOWN in sides:
         return _UNKNOWN
     try:

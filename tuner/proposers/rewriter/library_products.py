@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._launcher_tensors import (
     launcher_tensor,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     argument_of,
@@ -206,7 +207,7 @@ def _as_product(node: cst.CSTNode) -> _Product | None:
         if first is None or second is None:
             return None
         return _Product(node, first, second, None if is_none else bias, is_linear=True)
-    values = [arg.value for arg in node.args]
+    values = call_args(node)
     if name in _FUNCTIONS and plain and len(values) == 2:
         return _Product(node, values[0], values[1])
     if name == "torch.addmm" and plain and len(values) == 3:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, straight_values
 from solkit.tuner.proposers.rewriter._carried import (
     CarriedKind,
     OtherUpdateError,
@@ -25,25 +26,34 @@ from solkit.tuner.proposers.rewriter._carried import (
     unpacked_statements,
 )
 from solkit.tuner.proposers.rewriter._columns import (
-    FLIPPED,
     Blocks,
     Columns,
+    column_bound,
     expanded_row,
     is_index_sum,
     largest_row,
     over_range,
-    single_values,
     smallest_row,
     without_axes,
 )
-from solkit.tuner.proposers.rewriter._edit import changed_text
-from solkit.tuner.proposers.rewriter._masks import conjuncts
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import (
+    FLIPPED,
+    call_args,
+    compared_sides,
+    comparison_parts,
+    conjuncts,
+    converted_value,
+    is_minus_infinity,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    Body,
     JitFunction,
     KernelText,
     Loop,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -66,21 +76,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
+from solkit.tuner.proposers.rewriter._variants import function_variants
 
 __all__ = ["LoopEnds", "chooses_larger", "neutral_ends"]
 
 _FALSE, _TRUE, _ZERO, _ONE = "false", "true", "0", "1"
 _LOWEST, _POSITIVE, _UNKNOWN = "minus infinity", "positive", ""
 _SAME = "as before: "  # then the name
-_LOWEST_CODES = frozenset(
-    f"{sign}{value}"
-    for sign, value in (
-        *(("", f"float({quote}-inf{quote})") for quote in "\"'"),
-        *(("-", f"float({quote}inf{quote})") for quote in "\"'"),
-        *(("-", f"{module}.inf") for module in ("torch", "math", "np", "numpy")),
-    )
-)
-_NEGATED = {"<": ">=", "<=": ">"}
 _OTHER_CALLS = ("min", "max", "range", "float")
 _EFFECTS = ("tl.store", "tl.atomic", "tl.inline_asm", "tl.device_", "tl.debug_barrier")
 _ELEMENTWISE = ("tl.broadcast_to", "tl.trans", "tl.expand_dims", "tl.ravel", "tl.view")
@@ -102,13 +104,9 @@ class LoopEnds:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for name, function in text.functions.items():
-            if (node := _with_ends(function)) is not None:
-                why = facts.explain_factors("extra work", "extra traffic")
-                yield Variant(
-                    changed_text(text, functions={name: node}),
-                    f"Trips of the loop in {name} are masked as a whole: they change nothing{why}.",
-                )
+        intent = "Trips of the loop in {} are masked as a whole: they change nothing"
+        factors = ("extra work", "extra traffic")
+        return function_variants(text, facts, _with_ends, intent, *factors)
 
 
 def _with_ends(function: JitFunction) -> cst.FunctionDef | None:
@@ -192,7 +190,7 @@ def _tests_of_stores(loop: Loop, function: JitFunction, place: int) -> list[str]
     return [test for test in dict.fromkeys(tests[0]) if all(test in some for some in tests)]
 
 
-def _loads_at_results(loop: Loop, after: Sequence[cst.BaseStatement]) -> bool:
+def _loads_at_results(loop: Loop, after: Body) -> bool:
     """Tell whether what a loop computes decides which elements are loaded behind it."""
     results = set(assigned_names(*loop.body))
     for statement in walk_statements(after):
@@ -203,30 +201,24 @@ def _loads_at_results(loop: Loop, after: Sequence[cst.BaseStatement]) -> bool:
     return False
 
 
-def _row_tests(
-    store: cst.Call,
-    before: Sequence[cst.BaseStatement],
-    rest: Sequence[cst.BaseStatement],
-    function: JitFunction,
-) -> Iterator[str]:
+def _row_tests(store: cst.Call, before: Body, rest: Body, function: JitFunction) -> Iterator[str]:
     """Yield which rows of a block a store needs to be within a loaded length, as ``row < length``.
 
     Lengths that come from the launcher cut the grid as well: few programs have no row below them.
     """
-    own, moving = single_values(before), set(assigned_names(*rest))
-    named = single_values([*before, *rest])
+    own, moving = straight_values(before), set(assigned_names(*rest))
+    named = straight_values([*before, *rest])
     mask = argument_of(store, 2, "mask")
     blocks = Blocks(own, function)
     if isinstance(mask, cst.Name):
         mask = named.get(mask.value)
     for test in [] if mask is None else conjuncts(mask):
-        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        if (parts := comparison_parts(test)) is None:
             continue
-        first, sign = test.left, render_code(test.comparisons[0].operator).strip()
-        second = test.comparisons[0].comparator
+        first, sign, second = parts
         if sign in (">", ">="):
             first, second, sign = second, first, FLIPPED[sign]
-        row = expanded_row(first, single_values(rest))
+        row = expanded_row(first, straight_values(rest))
         least = smallest_row(row, blocks) if is_index_sum(row) and blocks.has(row) else ""
         used = [] if blocks.has(second) else [own[n] for n in all_names(second, own) & set(own)]
         is_loaded = any(calls_within(value, "tl.load") for value in used)
@@ -246,11 +238,11 @@ def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
     causal = [mask for mask in _masks_of(loop, body, function, place) if mask.has_first]
     if blocked is None or not references or not causal or loop.name in read_later:
         return None
-    own = single_values(function.body[:place])
-    columns = Columns(loop, single_values(body), own, function)
+    own = straight_values(function.body[:place])
+    columns = Columns(loop, straight_values(body), own, function)
     moving = {loop.name, *assigned_names(*body)}
     for node in (n for s in body for n in nodes_within(s) if isinstance(n, cst.Comparison)):
-        begin = _begin_of(node, columns, single_values(body), Blocks(own, function))
+        begin = _begin_of(node, columns, straight_values(body), Blocks(own, function))
         if not begin or names_within(parse_expression(begin)) & moving:
             continue
         if _is_neutral(body, _Mask(node, "", _FALSE, has_first=True), read_later, references):
@@ -261,62 +253,37 @@ def _later_start(loop: Loop, function: JitFunction, place: int) -> str | None:
     return None
 
 
-def _has_own_column(
-    mask: _Mask,
-    stop: cst.BaseExpression,
-    after: Sequence[cst.BaseStatement],
-    values: Mapping[str, cst.BaseExpression],
-) -> bool:
+def _has_own_column(mask: _Mask, stop: cst.BaseExpression, after: Body, values: Values) -> bool:
     """Tell whether rows that are stored behind a loop are less than its end, as its columns are.
 
     Others may have no column within a window: then numbers far down are all that they have.
     """
-    first, (to,) = mask.node.left, mask.node.comparisons
-    rows = {plain_code(without_axes(side)) for side in (first, to.comparator)}
+    first, _, second = comparison_parts(mask.node) or (mask.node, "", mask.node)
+    rows = {plain_code(without_axes(side)) for side in (first, second)}
     masks = (values.get(code, node) for node in _store_masks(after) for code in [plain_code(node)])
     return any(
-        plain_code(without_axes(node.left)) in rows
-        and isinstance(node.comparisons[0].operator, cst.LessThan)
-        and plain_code(node.comparisons[0].comparator) == plain_code(stop)
+        plain_code(without_axes(sides[0])) in rows and plain_code(sides[1]) == plain_code(stop)
         for node in nodes_within(*masks)
-        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1
+        if (sides := compared_sides(node, "<")) is not None
     )
 
 
-def _store_masks(statements: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseExpression]:
+def _store_masks(statements: Body) -> Iterator[cst.BaseExpression]:
     for statement in statements:
         for call in calls_within(statement, "tl.store"):
             if (mask := argument_of(call, 2, "mask")) is not None:
                 yield mask
 
 
-def _begin_of(
-    node: cst.Comparison,
-    columns: Columns,
-    values: Mapping[str, cst.BaseExpression],
-    blocks: Blocks,
-) -> str:
+def _begin_of(node: cst.Comparison, columns: Columns, values: Values, blocks: Blocks) -> str:
     """Return the column ahead of which ``column > row - width`` is false; empty for others."""
-    if len(node.comparisons) != 1:
+    bound = column_bound(node, columns, values)
+    if bound is None or bound.is_below:
         return ""
-    first, sign = node.left, render_code(node.comparisons[0].operator).strip()
-    second = node.comparisons[0].comparator
-    difference = without_axes(first)
-    if isinstance(difference, cst.Name):
-        difference = values.get(difference.value, difference)
-    if (
-        isinstance(difference, cst.BinaryOperation)
-        and isinstance(difference.operator, cst.Subtract)
-        and columns.has(difference.right)
-    ):  # row - column < width
-        width = render_code(parenthesized(second))
-        first = parse_expression(f"{render_code(difference.left)} - {width}")
-        second = difference.right
-    if columns.has(first) and sign in (">", ">="):
-        first, second, sign = second, first, FLIPPED[sign]
-    if sign not in ("<", "<=") or not columns.has(second):
-        return ""
-    row = expanded_row(first, values)
+    row = bound.row
+    if bound.width != "0":
+        row = parse_expression(f"{render_code(row)} - {bound.width}")
+    row = expanded_row(row, values)
     return smallest_row(row, blocks) if is_index_sum(row) else ""
 
 
@@ -360,13 +327,11 @@ def neutral_ends(loop: Loop, function: JitFunction, place: int) -> list[str]:
 # ------------------------------------------------------------------------------- masks
 
 
-def _masks_of(
-    loop: Loop, body: Sequence[cst.BaseStatement], function: JitFunction, place: int
-) -> Iterator[_Mask]:
+def _masks_of(loop: Loop, body: Body, function: JitFunction, place: int) -> Iterator[_Mask]:
     """Yield the comparisons that are the same in all trips from some column on."""
     before = function.body[:place]
-    values = single_values(body)
-    columns = Columns(loop, values, single_values(before), function)
+    values = straight_values(body)
+    columns = Columns(loop, values, straight_values(before), function)
     if not columns.is_known:
         return
     moving = {loop.name, *assigned_names(*loop.body)}
@@ -374,7 +339,7 @@ def _masks_of(
     late = names_read_first(body)  # in a trip they are what the last one made
     for statement in body:
         for node in nodes_within(statement):
-            if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+            if not isinstance(node, cst.Comparison):
                 continue
             mask = _mask_in(node, columns, values, fixed, function, before)
             if mask is not None and mask.has_first:
@@ -399,11 +364,11 @@ class _Fills:
 
     mask: _Mask
     columns: Columns
-    values: Mapping[str, cst.BaseExpression]
+    values: Values
     loop: Loop
-    after: Sequence[cst.BaseStatement]
+    after: Body
 
-    def leave_first(self, body: Sequence[cst.BaseStatement]) -> bool:
+    def leave_first(self, body: Body) -> bool:
         """Tell whether nothing but the mask takes scores away, so that each row has its first."""
         covered = set[int]()
         moving = set(assigned_names(*body))
@@ -451,7 +416,7 @@ class _Fills:
     def _scores(self) -> set[str]:
         """Names that are made of scores and get several values in a trip."""
         names = assigned_names(*self.loop.body)
-        bindings = [single_assignment(s) for s in walk_statements(self.loop.body)]
+        bindings = assignments_in(walk_statements(self.loop.body))
         reduced = [b for b in bindings if b and calls_within(b.value, *_REDUCED)]
         return {b.target for b in reduced if names.count(b.target) > 1}
 
@@ -460,37 +425,31 @@ class _Fills:
         test = without_axes(test)
         if isinstance(test, cst.Name) and test.value in self.values:
             return self._leaves_first(self.values[test.value])
-        if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.BitAnd):
+        if is_operation(test, cst.BitAnd):
             return self._leaves_first(test.left) and self._leaves_first(test.right)
         code = plain_code(test)
         if code == plain_code(self.mask.node):
             return True
-        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-            return False
         if self._keeps_diagonal(test):
             return True
-        if render_code(test.comparisons[0].operator).strip() != "<":
+        if (sides := compared_sides(test, "<")) is None:
             return False
-        end = plain_code(test.comparisons[0].comparator)
-        is_end = self.columns.has(test.left) and end == plain_code(self.loop.stop)
+        end = plain_code(sides[1])
+        is_end = self.columns.has(sides[0]) and end == plain_code(self.loop.stop)
         return is_end or any(code in plain_code(mask) for mask in _store_masks(self.after))
 
-    def _keeps_diagonal(self, test: cst.Comparison) -> bool:
+    def _keeps_diagonal(self, test: cst.BaseExpression) -> bool:
         """Tell whether it is a window that ends at the row itself, as ``row - column < width``."""
-        sides = {
-            plain_code(self.mask.node.left),
-            plain_code(self.mask.node.comparisons[0].comparator),
-        }
-        sign = render_code(test.comparisons[0].operator).strip()
-        first, second = test.left, test.comparisons[0].comparator
-        if sign in (">", ">="):  # as column > row - width
-            first, second = second, first
-        if not isinstance(first, cst.BinaryOperation) or sign not in FLIPPED:
+        bound = column_bound(test, self.columns, self.values)
+        if bound is None or bound.is_below:
             return False
-        column = second if sign in (">", ">=") else first.right
-        row = plain_code(first.left)
-        is_difference = isinstance(first.operator, cst.Subtract) and row in sides
-        return is_difference and self.columns.has(column) and not self.columns.has(first.left)
+        row = bound.row
+        if bound.width == "0":  # as column > row - width
+            if not is_operation(row, cst.Subtract):
+                return False
+            row = row.left
+        first, _, second = comparison_parts(self.mask.node) or (row, "", row)
+        return plain_code(row) in map(plain_code, (first, second)) and not self.columns.has(row)
 
 
 def _is_fixed_name(node: cst.BaseExpression, moving: set[str]) -> bool:
@@ -503,51 +462,34 @@ def _is_fixed_name(node: cst.BaseExpression, moving: set[str]) -> bool:
 def _is_large(node: cst.CSTNode) -> bool:
     if isinstance(node, (cst.Integer, cst.Float)):
         return float(node.evaluated_value) >= _FAR
-    return isinstance(node, cst.BaseExpression) and plain_code(node) in _LOWEST_CODES
+    return isinstance(node, cst.BaseExpression) and is_minus_infinity(node)
 
 
 def _mask_in(
     node: cst.Comparison,
     columns: Columns,
-    values: Mapping[str, cst.BaseExpression],
+    values: Values,
     fixed: set[str],
     function: JitFunction,
-    before: Sequence[cst.BaseStatement],
+    before: Body,
 ) -> _Mask | None:
     """Return the column from which on a comparison is the same; ``None`` if there is none.
 
     ``row >= column`` is false beyond the largest row, and so is ``row - column >= 0``.
     """
-    first, sign = node.left, render_code(node.comparisons[0].operator).strip()
-    second = node.comparisons[0].comparator
-    difference = without_axes(first)
-    if isinstance(difference, cst.Name):
-        difference = values.get(difference.value, difference)
-    if isinstance(difference, cst.BinaryOperation) and isinstance(
-        difference.operator, cst.Subtract
-    ):
-        if render_code(second) != "0":
-            return None
-        first, second = difference.left, difference.right
-    if columns.has(first) and sign in FLIPPED:
-        first, second, sign = second, first, FLIPPED[sign]
-    is_false = sign in (">", ">=")
-    sign = sign if is_false else _NEGATED.get(sign, "")
-    if not sign or not columns.has(second):
+    bound = column_bound(node, columns, values)
+    if bound is None or bound.width != "0":
         return None
-    row = expanded_row(first, values)
+    row = expanded_row(bound.row, values)
     if not names_within(row) - {"tl"} <= fixed or not is_index_sum(row):
         return None
-    code = largest_row(row, Blocks(single_values(before), function))
-    end = f"{code} + 1" if sign == ">=" else code
-    own = single_values(before)
-    has_first = is_false and sign == ">=" and _is_natural(row, own, function)
-    return _Mask(node, end, _FALSE if is_false else _TRUE, has_first)
+    own = straight_values(before)
+    end = f"{largest_row(row, Blocks(own, function))}{bound.beyond}"
+    has_first = bound.sign == "<=" and _is_natural(row, own, function)
+    return _Mask(node, end, _FALSE if bound.is_below else _TRUE, has_first)
 
 
-def _is_natural(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression], function: JitFunction
-) -> bool:
+def _is_natural(node: cst.BaseExpression, values: Values, function: JitFunction) -> bool:
     """Tell whether an index is 0 or more: a sum of products of programs, ranges and sizes."""
     node = without_axes(node)
     if isinstance(node, cst.Name):
@@ -561,7 +503,7 @@ def _is_natural(
             _is_natural(side, values, function) for side in sides
         )
     if called_name(node) == "tl.arange":
-        return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
+        return render_code(call_args(node)[0]) == "0"
     return isinstance(node, cst.Integer) or called_name(node) == "tl.program_id"
 
 
@@ -569,10 +511,7 @@ def _is_natural(
 
 
 def _is_neutral(
-    body: Sequence[cst.BaseStatement],
-    mask: _Mask,
-    read_later: set[str],
-    references: Mapping[str, str],
+    body: Body, mask: _Mask, read_later: set[str], references: Mapping[str, str]
 ) -> bool:
     """Tell whether a trip in which a mask is the same changes nothing that is read later."""
     trip = _Trip(mask, references)
@@ -597,7 +536,7 @@ class _Trip:
         self._has_first = mask.has_first
         self.values: dict[str, str] = {}
 
-    def run(self, body: Sequence[cst.BaseStatement]) -> bool:
+    def run(self, body: Body) -> bool:
         """Follow statements; false if one may do more than assign names."""
         leaves = (cst.Return, cst.Break, cst.Continue, cst.Raise, cst.Assert)
         for statement in body:
@@ -636,7 +575,7 @@ class _Trip:
         call = expression_statement(statement)
         if call is None or called_name(call) != "tl.store":
             return False
-        mask = argument_of(cst.ensure_type(call, cst.Call), 2, "mask")
+        mask = argument_of(call, 2, "mask")
         return mask is not None and self.of(mask) == _FALSE
 
     def of(self, node: cst.BaseExpression) -> str:
@@ -646,7 +585,7 @@ class _Trip:
         if isinstance(node, (cst.Integer, cst.Float)):
             number = float(node.evaluated_value)
             return {0.0: _ZERO, 1.0: _ONE}.get(number, _POSITIVE)
-        if plain_code(node) in _LOWEST_CODES or (self._has_first and _is_far_down(node)):
+        if is_minus_infinity(node) or (self._has_first and _is_far_down(node)):
             return _LOWEST
         if isinstance(node, cst.Comparison):
             return self._of_comparison(node)
@@ -669,9 +608,9 @@ class _Trip:
     def _of_comparison(self, node: cst.Comparison) -> str:
         if plain_code(node) == self._mask:
             return self._mask_value
-        if len(node.comparisons) != 1 or not isinstance(node.comparisons[0].operator, cst.Equal):
+        if (equal := compared_sides(node, "==")) is None:
             return _UNKNOWN
-        sides = self.of(node.left), self.of(node.comparisons[0].comparator)
+        sides = self.of(equal[0]), self.of(equal[1])
         if sides == (_LOWEST, _LOWEST):
             return _TRUE
         is_lowest = _LOWEST in sides and any(side.startswith(_SAME) for side in sides)
@@ -679,8 +618,8 @@ class _Trip:
 
     def _of_call(self, node: cst.Call) -> str:
         name, args = called_name(node), [self.of(arg.value) for arg in node.args]
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
-            value = self.of(node.func.value)
+        if (inner := converted_value(node)) is not None:
+            value = self.of(inner)
             is_number = "int1" not in render_code(node)
             number = {_FALSE: _ZERO, _TRUE: _ONE}.get(value, value) if is_number else value
             return number if _is_plain(value) else _UNKNOWN
@@ -717,11 +656,11 @@ class _Trip:
 
 def chooses_larger(node: cst.Call) -> bool:
     """Tell whether a call is ``tl.where(x > y, x, y)``, or the same the other way round."""
-    test, *chosen = (arg.value for arg in node.args)
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+    test, *chosen = call_args(node)
+    if (parts := comparison_parts(test)) is None:
         return False
-    sign = render_code(test.comparisons[0].operator).strip()
-    sides = [plain_code(test.left), plain_code(test.comparisons[0].comparator)]
+    first, sign, second = parts
+    sides = [plain_code(first), plain_code(second)]
     order = {">": sides, ">=": sides, "<": sides[::-1], "<=": sides[::-1]}.get(sign)
     return order == [plain_code(part) for part in chosen]
 

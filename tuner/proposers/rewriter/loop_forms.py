@@ -15,13 +15,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
+from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     Loop,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -45,9 +48,7 @@ __all__ = ["with_plain_loops"]
 _PURE = frozenset("tl.load tl.cdiv tl.sum tl.max tl.min tl.arange tl.zeros tl.full".split())
 
 
-def with_plain_loops(
-    body: Sequence[cst.BaseStatement], params: set[str], constants: set[str]
-) -> list[cst.BaseStatement]:
+def with_plain_loops(body: Body, params: set[str], constants: set[str]) -> list[cst.BaseStatement]:
     """Return a function's statements with its loops in the form of this module.
 
     Args:
@@ -62,25 +63,23 @@ def with_plain_loops(
     return _from_zero(body, _sums_of(body), fixed, params | names_within(*body))
 
 
-def _without_read_names(
-    before: Sequence[cst.BaseStatement], after: Sequence[cst.BaseStatement]
-) -> list[cst.BaseStatement]:
+def _without_read_names(before: Body, after: Body) -> list[cst.BaseStatement]:
     """Return statements without assignments to names that others read before, and none does now."""
 
-    def uses(body: Sequence[cst.BaseStatement], name: str) -> int:
+    def uses(body: Body, name: str) -> int:
         return sum(count_uses(statement, name) for statement in body)
 
     names = {n for n in assigned_names(*after) if uses(before, n) > uses(after, n) == 1}
     return _without_assignments(after, names)
 
 
-def _fixed_names(body: Sequence[cst.BaseStatement], params: set[str]) -> set[str]:
+def _fixed_names(body: Body, params: set[str]) -> set[str]:
     """Return names that have one value in a function."""
     counts = Counter(assigned_names(*body))
     return {n for n in names_within(*body) if counts[n] <= (0 if n in params else 1)}
 
 
-def _without_own_hints(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _without_own_hints(body: Body) -> list[cst.BaseStatement]:
     """Return statements without ``i = tl.multiple_of(i, step)`` in a loop that counts by the step.
 
     The compiler sees that itself, and a name that its loop assigns is handed on to no trip.
@@ -107,10 +106,7 @@ def _assigns(statement: cst.BaseStatement, name: str, code: str) -> bool:
 
 
 def _with_trips(
-    body: Sequence[cst.BaseStatement],
-    fixed: set[str],
-    constants: set[str],
-    counts: Mapping[str, cst.BaseExpression],
+    body: Body, fixed: set[str], constants: set[str], counts: Values
 ) -> list[cst.BaseStatement]:
     """Return statements whose loops have counts of blocks for the names of such counts.
 
@@ -138,12 +134,11 @@ def _with_trips(
 
 
 def _with_stop(loop: Loop, stop: cst.BaseExpression) -> cst.For:
-    whole = cst.ensure_type(loop.node.iter, cst.Call)
     args = [
         arg.with_changes(value=stop.deep_clone()) if arg.value is loop.stop else arg
-        for arg in whole.args
+        for arg in loop.over.args
     ]
-    return loop.node.with_changes(iter=whole.with_changes(args=args))
+    return loop.node.with_changes(iter=loop.over.with_changes(args=args))
 
 
 def _count_of_blocks(node: cst.BaseExpression, constants: set[str]) -> cst.BaseExpression | None:
@@ -157,9 +152,7 @@ def _count_of_blocks(node: cst.BaseExpression, constants: set[str]) -> cst.BaseE
         return parse_expression(
             f"tl.cdiv({first[0]} if {render_code(node.test)} else {second[0]}, {first[1]})"
         )
-    is_division = isinstance(node, cst.BinaryOperation) and isinstance(
-        node.operator, cst.FloorDivide
-    )
+    is_division = is_operation(node, cst.FloorDivide)
     if is_division and isinstance(node, cst.BinaryOperation):
         return node if render_code(node.right) in constants and _is_plain(node.left) else None
     return node if _quotient(node, constants) else None
@@ -184,26 +177,23 @@ def _is_plain(node: cst.BaseExpression) -> bool:
 # ------------------------------------------------------------------------------- from zero
 
 
-def _sums_of(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+def _sums_of(body: Body) -> dict[str, cst.BaseExpression]:
     """Return the values of names that are sums where they are assigned."""
     return {
         a.target: a.value
-        for s in walk_statements(list(body))
-        if (a := single_assignment(s)) is not None and not a.operator and _terms(a.value)
+        for a in assignments_in(walk_statements(list(body)))
+        if not a.operator and _terms(a.value)
     }
 
 
 def _terms(node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
     """Return both terms of a sum; none of another expression."""
-    is_sum = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add)
+    is_sum = is_operation(node, cst.Add)
     return (node.left, node.right) if is_sum and isinstance(node, cst.BinaryOperation) else ()
 
 
 def _from_zero(
-    body: Sequence[cst.BaseStatement],
-    sums: Mapping[str, cst.BaseExpression],
-    fixed: set[str],
-    taken: set[str],
+    body: Body, sums: Values, fixed: set[str], taken: set[str]
 ) -> list[cst.BaseStatement]:
     """Return statements whose loops from ``a`` to ``a + n`` are over ``range(0, n)``.
 
@@ -222,10 +212,7 @@ def _from_zero(
 
 
 def _loop_from_zero(
-    statement: cst.BaseStatement,
-    sums: Mapping[str, cst.BaseExpression],
-    fixed: set[str],
-    taken: set[str],
+    statement: cst.BaseStatement, sums: Values, fixed: set[str], taken: set[str]
 ) -> cst.BaseStatement:
     loop = range_loop(statement)
     if loop is None or render_code(loop.start) == "0" or loop.name in assigned_names(*loop.body):
@@ -236,10 +223,10 @@ def _loop_from_zero(
     if length is None or calls or not names_within(loop.start, loop.stop, end) <= fixed | {"tl"}:
         return statement
     trip = free_name(f"{loop.name}_trip", taken)
-    args = list(cst.ensure_type(loop.node.iter, cst.Call).args)
+    args = list(loop.over.args)
     words = [render_code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in args]
     kept = words[2:] if args[1].keyword is None else words[1:]
-    over = f"{called_name(loop.node.iter)}({', '.join(['0', render_code(length), *kept])})"
+    over = f"{called_name(loop.over)}({', '.join(['0', render_code(length), *kept])})"
     own = parse_statement(f"{loop.name} = {render_code(loop.start)} + {trip}\n")
     changed = loop.node.with_changes(target=cst.Name(trip), iter=parse_expression(over))
     return with_body(changed, [own, *loop.body])
@@ -259,7 +246,7 @@ def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
 # ------------------------------------------------------------------------------- unread names
 
 
-def _without_unread(body: Sequence[cst.BaseStatement], params: set[str]) -> list[cst.BaseStatement]:
+def _without_unread(body: Body, params: set[str]) -> list[cst.BaseStatement]:
     """Return statements without names of which only their own next values are made."""
     result = list(body)
     while unread := _unread_names(result, params):
@@ -267,7 +254,7 @@ def _without_unread(body: Sequence[cst.BaseStatement], params: set[str]) -> list
     return result
 
 
-def _unread_names(body: Sequence[cst.BaseStatement], params: set[str]) -> set[str]:
+def _unread_names(body: Body, params: set[str]) -> set[str]:
     """Return names that grow, and that nothing but their own assignments mentions."""
     uses: dict[str, int] = {}
     grown = set[str]()
@@ -290,13 +277,10 @@ def _is_pure(node: cst.BaseExpression) -> bool:
 
 
 def _is_cast(call: cst.Call) -> bool:
-    is_method = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
-    return is_method and argument_of(call, 0, "dtype") is not None
+    return converted_value(call) is not None and argument_of(call, 0, "dtype") is not None
 
 
-def _without_assignments(
-    body: Sequence[cst.BaseStatement], names: set[str]
-) -> list[cst.BaseStatement]:
+def _without_assignments(body: Body, names: set[str]) -> list[cst.BaseStatement]:
     """Return statements without the assignments to some names."""
     result: list[cst.BaseStatement] = []
     for statement in body:

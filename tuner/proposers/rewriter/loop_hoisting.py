@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._memory import (
     Pointers,
     is_write,
@@ -16,6 +15,7 @@ from solkit.tuner.proposers.rewriter._memory import (
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     argument_of,
@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import argument_aliases
+from solkit.tuner.proposers.rewriter._variants import joint_variant
 
 __all__ = ["Hoist", "hoist_invariants"]
 
@@ -45,34 +46,27 @@ class Hoist:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        new = {}
-        for name, function in text.functions.items():
-            body, moved = hoist_invariants(function, _shares_tensors(text, name, function))
-            if moved:
-                new[name] = with_body(function.node, body)
-        if new:
-            why = facts.explain_factors("instructions", "latency")
-            yield Variant(
-                changed_text(text, functions=new),
-                f"Loops of {', '.join(new)} repeat what is the same on each trip{why}.",
-            )
+
+        def change(function: JitFunction) -> cst.FunctionDef:
+            return hoist_invariants(function, _shares_tensors(text, function))
+
+        intent = "Loops of {} repeat what is the same on each trip"
+        return joint_variant(text, facts, change, intent, "instructions", "latency")
 
 
-def _shares_tensors(text: KernelText, name: str, function: JitFunction) -> bool:
+def _shares_tensors(text: KernelText, function: JitFunction) -> bool:
     """Tell whether two parameters that are accessed are one tensor in some launch."""
     accesses = filter(touches_memory, calls_within(function.node))
     pointers = pointers_of(function).touched(accesses)
     return any(
         argument_aliases(launch)[pointer]
-        for launch in text.launches_of(name)
+        for launch in text.launches_of(function.name)
         for pointer in pointers & set(launch.arguments)
     )
 
 
-def hoist_invariants(
-    function: JitFunction, shares_tensors: bool = False
-) -> tuple[list[cst.BaseStatement], bool]:
-    """Return a function's statements with invariants ahead of loops, and whether any moved.
+def hoist_invariants(function: JitFunction, shares_tensors: bool = False) -> cst.FunctionDef:
+    """Return a function with invariants ahead of loops; the same node if none can move.
 
     Args:
         function: whose loops these are.
@@ -94,15 +88,11 @@ def hoist_invariants(
             statement = with_body(statement, rest)
             moved = True
         statements.append(statement)
-    return statements, moved
+    return with_body(function.node, statements) if moved else function.node
 
 
 def _part_statements(
-    body: Sequence[cst.BaseStatement],
-    variable: str,
-    function: JitFunction,
-    kept: set[str],
-    shares_tensors: bool,
+    body: Body, variable: str, function: JitFunction, kept: set[str], shares_tensors: bool
 ) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
     """Return the statements that may move ahead, and the others; `kept` names stay."""
     written = assigned_names(*body)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -16,10 +18,13 @@ from solkit.tuner.proposers.rewriter._edit import (
     tile_constants,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    Swap,
+    Values,
     argument_of,
     called_name,
     calls_within,
@@ -32,11 +37,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     range_loop,
     render_code,
     replace_each,
-    single_assignment,
     statements_of,
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["EvenSizes"]
 
@@ -55,21 +60,16 @@ class EvenSizes:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
-            source = _without_masks(text, launch)
-            if source:
-                why = facts.explain_factors("instructions")
-                yield Variant(
-                    source,
-                    f"Blocks of {launch.function.name} that divide the sizes need no masks{why}.",
-                )
+        intent = "Blocks of {} that divide the sizes need no masks"
+        without_masks = partial(_without_masks, text)
+        return launch_variants(text, facts, without_masks, intent, "instructions")
 
 
 def _without_masks(text: KernelText, launch: Launch) -> str:
     function = launch.function
     values = _single_values(function)
     needed: dict[str, tuple[str, str]] = {}
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in calls_within(function.node, "tl.load", "tl.store"):
         place = 1 if called_name(call) == "tl.load" else 2
         mask = argument_of(call, place, "mask")
@@ -96,11 +96,9 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
     )
 
 
-def _single_values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
+def _single_values(function: JitFunction) -> Values:
     """Return names that are assigned once, without the function's own names."""
-    bindings = [
-        a for s in walk_statements(function.body) if (a := single_assignment(s)) is not None
-    ]
+    bindings = assignments_in(walk_statements(function.body))
     single = [
         a for a in bindings if sum(b.target == a.target for b in bindings) == 1 and not a.operator
     ]
@@ -118,18 +116,14 @@ def _single_values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
 
 def _conditions(mask: cst.BaseExpression, launch: Launch) -> list[tuple[str, str]] | None:
     """Return pairs of a size and the block that must divide it; ``None`` for another form."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+    if is_operation(mask, cst.BitAnd):
         left, right = _conditions(mask.left, launch), _conditions(mask.right, launch)
         return None if left is None or right is None else [*left, *right]
     if isinstance(mask, cst.Subscript):
         return _conditions(mask.value, launch)
-    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
-        return None
-    target = mask.comparisons[0]
-    if not isinstance(target.operator, cst.LessThan):
-        return None
-    offsets = mask.left.value if isinstance(mask.left, cst.Subscript) else mask.left
-    size = target.comparator
+    offsets, size = compared_sides(mask, "<") or (mask, mask)
+    if isinstance(offsets, cst.Subscript):
+        offsets = offsets.value
     if not isinstance(size, cst.Name) or size.value not in launch.function.params:
         return None
     block = _block_of_offsets(offsets, launch, size.value)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
+    Swap,
     assigned_names,
     called_name,
     names_within,
@@ -32,7 +33,7 @@ def with_function_calls(function: JitFunction) -> cst.FunctionDef:
     own = {*function.params, *assigned_names(*function.body)} - function.constants
     node = function.node
     while True:  # a method's block may be what another one returns
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pairs: list[Swap] = []
         for part in nodes_within(node.body):
             if code := _function_code(part, own):
                 pairs = [(part, parse_expression(code))]

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    Swap,
     first_param,
     names_within,
     nodes_within,
@@ -31,7 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 
-__all__ = ["with_plain_methods"]
+__all__ = ["attributes_made", "with_plain_methods"]
 
 _MODEL, _FORWARD = "ModelNew", "forward"
 _MODULES = ("nn.Module", "torch.nn.Module", "Module")
@@ -98,10 +99,14 @@ def _is_static(method: cst.FunctionDef) -> bool:
 def _parts_made(
     node: cst.ClassDef, init: cst.FunctionDef, names: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield attributes that ``__init__`` binds to an object of the file's, with its class.
+    """Yield attributes that ``__init__`` binds to an object of the file's, with its class."""
+    for attribute, value in attributes_made(node, init):
+        if render_code(value.func) in names:
+            yield attribute, render_code(value.func)
 
-    Nothing else in the class binds them.
-    """
+
+def attributes_made(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, cst.Call]]:
+    """Yield attributes that ``__init__`` alone binds in a class, to what a call gives."""
     bound = [
         render_code(target.target)
         for part in nodes_within(node)
@@ -114,9 +119,9 @@ def _parts_made(
         if not isinstance(small, cst.Assign) or len(small.targets) != 1:
             continue
         target, value = render_code(small.targets[0].target), small.value
-        constructor = render_code(value.func) if isinstance(value, cst.Call) else ""
-        if constructor in names and target.startswith(f"{own}.") and bound.count(target) == 1:
-            yield target.removeprefix(f"{own}."), constructor
+        is_own = target.startswith(f"{own}.") and bound.count(target) == 1
+        if is_own and isinstance(value, cst.Call):
+            yield target.removeprefix(f"{own}."), value
 
 
 def _is_plain(method: cst.FunctionDef) -> bool:
@@ -151,7 +156,7 @@ def _with_functions(
     taken: set[str],
 ) -> cst.FunctionDef:
     """Return a method that calls functions, which are added to `functions`."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in nodes_within(method.body):
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue

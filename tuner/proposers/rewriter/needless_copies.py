@@ -18,17 +18,16 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.core import KernelAnalysis
-from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
-    launch_line,
-    options_of,
-    with_params,
-)
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, single_values
+from solkit.tuner.proposers.rewriter._edit import arguments_of, launch_line, options_of, with_params
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -52,7 +51,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._values import single_values
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
 __all__ = ["NeedlessCopies"]
@@ -211,7 +209,7 @@ def _type_of(call: cst.Call) -> str:
     return kinds[0] if len(kinds) == 1 else ""
 
 
-def _filled(behind: Sequence[cst.BaseStatement], name: str) -> cst.BaseExpression | None:
+def _filled(behind: Body, name: str) -> cst.BaseExpression | None:
     """Return what ``name.copy_(value)`` copies, if that is the statement behind."""
     for statement in behind:
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
@@ -323,7 +321,7 @@ def _stored_params(copy: _Copy) -> set[str]:
 
 def _roots(copy: _Copy, pointer: cst.BaseExpression) -> set[str]:
     """Return the names that a pointer is made of, through the names of the function."""
-    bindings = [single_assignment(s) for s in walk_statements(copy.launch.function.body)]
+    bindings = assignments_in(walk_statements(copy.launch.function.body))
     names, count = names_within(pointer), -1
     while count != len(names):
         count = len(names)
@@ -431,7 +429,7 @@ def _rounded(*nodes: cst.CSTNode) -> dict[str, bool]:
     for node in nodes_within(*nodes):
         name = called_name(node) if isinstance(node, cst.Call) else ""
         is_up = name in _ROUNDING_UP or _is_rounded_up(node)
-        is_division = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ROUNDING)
+        is_division = is_operation(node, *_ROUNDING)
         if name in _ROUNDING_CALLS or is_division:
             codes[compact_code(node)] = is_up
     return codes
@@ -512,7 +510,7 @@ def _with_source(copy: _Copy) -> str:
         return ""
     if any(copy.param in names_within(call) for call in _passing(copy)):
         return ""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for load in loads if copy.dtype else ():
         pairs.append((load, parse_expression(f"{render_code(load)}.to({copy.dtype})")))
     types = [
@@ -557,7 +555,7 @@ def _with_two_tensors(copy: _Copy) -> str:
         for name, value in single_values(copy.launch.function.body).items()
         if copy.param in _roots(copy, cst.Name(name)) and not calls_within(value, "tl.load")
     }
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for load in _loads(copy):
         pointer = expand_names(load.args[0].value, values.get)
         if _moves(copy, pointer):

@@ -17,15 +17,20 @@ sample variances", 1979): no large squares are subtracted.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    values_of,
+    without_assignments,
+)
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation, is_zero
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     Body,
@@ -33,6 +38,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     Loop,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -56,6 +62,7 @@ from solkit.tuner.proposers.rewriter._values import (
     as_blocked_loop,
     without_repeats,
 )
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["OnePass"]
 
@@ -76,16 +83,9 @@ class OnePass:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
-            function = launch.function
-            node = _fused(launch)
-            if node is function.node:
-                continue
-            why = facts.explain_factors("extra traffic", "latency", "instructions")
-            yield Variant(
-                changed_text(text, functions={function.name: node}),
-                f"{function.name} reads rows twice for their statistics; one pass is enough{why}.",
-            )
+        intent = "{} reads rows twice for their statistics; one pass is enough"
+        factors = ("extra traffic", "latency", "instructions")
+        return launch_variants(text, facts, _fused, intent, *factors)
 
 
 def _fused(launch: Launch) -> cst.FunctionDef:
@@ -120,9 +120,7 @@ def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loo
             yield i, j, first, second
 
 
-def _merged_loop(
-    launch: Launch, first: Loop, second: Loop, update: Sequence[cst.BaseStatement]
-) -> cst.BaseStatement:
+def _merged_loop(launch: Launch, first: Loop, second: Loop, update: Body) -> cst.BaseStatement:
     """Return the first loop with the second's statements, without what both compute."""
     same_name = {second.name: cst.Name(first.name)}
     both = [*first.body, *(substitute_names(statement, same_name) for statement in update)]
@@ -195,7 +193,7 @@ def _are_apart(first: Loop, second: Loop, ahead: Body, behind: Body) -> bool:
 # ------------------------------------------------------------------------------- starts
 
 
-def _starts_at_zero(name: str, before: Sequence[cst.BaseStatement]) -> bool:
+def _starts_at_zero(name: str, before: Body) -> bool:
     start = start_of_name(name, before)
     return start is not None and start.is_zero
 
@@ -227,20 +225,15 @@ def _kept_maximum(loop: Loop) -> str | None:
     kept = _carried_names(loop)
     if len(kept) != 1:
         return None
-    bindings = [
-        a for s in loop.body if (a := single_assignment(s)) is not None and a.target == kept[0]
-    ]
-    value = bindings[0].value if len(bindings) == 1 else None
-    if value is None or called_name(value) not in ("tl.maximum", "max"):
+    values = values_of(kept[0], loop.body)
+    if len(values) != 1 or called_name(values[0]) not in ("tl.maximum", "max"):
         return None
-    return kept[0] if calls_within(value, "tl.max") else None
+    return kept[0] if calls_within(values[0], "tl.max") else None
 
 
 def _sum_of_loop(loop: Loop) -> str | None:
     kept = _carried_names(loop)
-    bindings = [
-        a for s in loop.body if (a := single_assignment(s)) is not None and a.target in kept
-    ]
+    bindings = [a for a in assignments_in(loop.body) if a.target in kept]
     plain = len(kept) == 1 and len(bindings) == 1 and bindings[0].operator == "+="
     return kept[0] if plain else None
 
@@ -273,21 +266,17 @@ def _is_scaled_by(peak: str, total: str, loop: Loop) -> bool:
 def _scale_by_peak(node: cst.BaseExpression, peak: str) -> bool:
     name = called_name(node)
     if name == "tl.sum":
-        return _scale_by_peak(cst.ensure_type(node, cst.Call).args[0].value, peak)
+        return _scale_by_peak(call_args(node)[0], peak)
     if name == "tl.where":
-        condition, value, fill = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
-        return (
-            render_code(fill) in ("0", "0.0")
-            and peak not in names_within(condition)
-            and _scale_by_peak(value, peak)
-        )
+        condition, value, fill = call_args(node)[:3]
+        return is_zero(fill) and peak not in names_within(condition) and _scale_by_peak(value, peak)
     if name in EXPONENTIALS:
-        power = cst.ensure_type(node, cst.Call).args[0].value
-        minus = isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract)
+        power = call_args(node)[0]
+        minus = is_operation(power, cst.Subtract)
         if minus and isinstance(power, cst.BinaryOperation):
             return render_code(power.right) == peak and peak not in names_within(power.left)
         return False
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         sides = (node.left, node.right)
         return any(
             _scale_by_peak(one, peak) and peak not in names_within(other)
@@ -302,10 +291,8 @@ def _online_softmax(
     taken = {*launch.function.names}
     new, shift = free_name(f"new_{peak}", taken), free_name(f"{peak}_shift", taken)
     exponential = next(c for c in calls_within(second.node) if called_name(c) in EXPONENTIALS)
-    before = [s for s in first.body if (a := single_assignment(s)) is None or a.target != peak]
-    raised = next(
-        a for s in first.body if (a := single_assignment(s)) is not None and a.target == peak
-    )
+    before = without_assignments(first.body, {peak})
+    raised = next(a for a in assignments_in(first.body) if a.target == peak)
     update: list[cst.BaseStatement] = [
         parse_statement(f"{new} = {render_code(raised.value)}"),
         parse_statement(f'{shift} = tl.where({new} > float("-inf"), {new}, 0.0)'),
@@ -355,14 +342,13 @@ def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
     return None
 
 
-def _name_of_mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -> str | None:
+def _name_of_mean(between: Body, sums: str, bound: str) -> str | None:
     """Return the name that gets the sum divided by the number of elements."""
-    for statement in between:
-        binding = single_assignment(statement)
-        if binding is None or sums not in names_within(binding.value):
+    for binding in assignments_in(between):
+        if sums not in names_within(binding.value):
             continue
         value = binding.value
-        divided = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide)
+        divided = is_operation(value, cst.Divide)
         if divided and isinstance(value, cst.BinaryOperation) and _is_bound(value.right, bound):
             return binding.target if _is_total_of(value.left, sums) else None
         return None
@@ -378,25 +364,19 @@ def _is_total_of(node: cst.BaseExpression, name: str) -> bool:
         return True
     if called_name(node) != "tl.sum":
         return False
-    call = cst.ensure_type(node, cst.Call)
-    axis = argument_of(call, 1, "axis")
-    return render_code(call.args[0].value) == name and (
-        axis is None or render_code(axis) in _SCALAR_AXES
-    )
+    axis = argument_of(node, 1, "axis")
+    is_whole = axis is None or render_code(axis) in _SCALAR_AXES
+    return is_whole and render_code(call_args(node)[0]) == name
 
 
 def _added_elements(loop: Loop, sums: str) -> cst.BaseExpression | None:
     """Return what a loop sums, one element for each of its block."""
-    binding = next(
-        a for s in loop.body if (a := single_assignment(s)) is not None and a.target == sums
-    )
+    binding = next(a for a in assignments_in(loop.body) if a.target == sums)
     operand = binding.operand
     if called_name(operand) == "tl.sum":
-        call = cst.ensure_type(operand, cst.Call)
-        axis = argument_of(call, 1, "axis")
-        if axis is not None and render_code(axis) not in _SCALAR_AXES:
-            return None
-        return call.args[0].value
+        axis = argument_of(operand, 1, "axis")
+        is_whole = axis is None or render_code(axis) in _SCALAR_AXES
+        return call_args(operand)[0] if is_whole else None
     return operand
 
 
@@ -419,24 +399,20 @@ def _is_deviation(
     if added is None:
         return False
     whole = _flat_expression(loop, squares, added)
-    summed = next(
-        a
-        for s in first.body
-        if (a := single_assignment(s)) is not None and a.target in _carried_names(first)
-    )
+    summed = next(a for a in assignments_in(first.body) if a.target in _carried_names(first))
     element = plain_code(_flat_expression(first, summed.target, value)).replace(
         first.name, loop.name
     )
-    if not isinstance(whole, cst.BinaryOperation) or not isinstance(whole.operator, cst.Multiply):
+    if not is_operation(whole, cst.Multiply):
         return False
     if plain_code(whole.left) != plain_code(whole.right):
         return False
     deviation = whole.left
     masks = [render_code(c) for c in calls_within(first.node, "tl.load")]
     if called_name(deviation) == "tl.where":
-        inside, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
+        inside, deviation, fill = call_args(deviation)[:3]
         own = {_mask_text(call, first, first.name, loop.name) for call in _loads(first)}
-        if render_code(fill) not in ("0", "0.0") or own != {plain_code(inside)}:
+        if not is_zero(fill) or own != {plain_code(inside)}:
             return False
     elif any("mask" in mask for mask in masks):
         return False  # what is beyond the row counts: left as it is
@@ -482,7 +458,7 @@ def _chan_update(
     seen, here = free_name("seen", taken), free_name("here", taken)
     block_mean, apart, off = (free_name(n, taken) for n in ("block_mean", "apart", "off"))
     inside = free_name("inside", taken)
-    statements = [s for s in first.body if (a := single_assignment(s)) is None or a.target != sums]
+    statements = without_assignments(first.body, {sums})
     update = [
         f"{inside} = {render_code(mask)}",
         f"{here} = tl.sum({inside}.to(tl.float32), axis=0)",
@@ -497,10 +473,8 @@ def _chan_update(
     loop = with_body(first.node, [*statements, *(parse_statement(text) for text in update)])
     starts = [parse_statement(f"{name} = 0.0") for name in (seen, mean, squares)]
     dropped = {sums, mean, squares}
-    before = [s for s in body[:i] if (a := single_assignment(s)) is None or a.target != sums]
-    between = [
-        s for s in body[i + 1 : j] if (a := single_assignment(s)) is None or a.target not in dropped
-    ]
+    before = without_assignments(body[:i], {sums})
+    between = without_assignments(body[i + 1 : j], dropped)
     after = [_scalar_statement(statement, squares) for statement in body[j + 1 :]]
     if not bound:
         return None
@@ -509,7 +483,7 @@ def _chan_update(
 
 def _scalar_statement(statement: cst.BaseStatement, name: str) -> cst.BaseStatement:
     """Return a statement in which the sum over a block's elements is taken already."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+    pairs: list[Swap] = [
         (call, parse_expression(name))
         for call in calls_within(statement, "tl.sum")
         if render_code(call.args[0].value) == name

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, last_values, values_of
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._lift import scalar_names
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
     Loop,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -36,6 +39,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
@@ -44,7 +48,7 @@ __all__ = ["Scales"]
 _SPREAD = {0: "[:, None]", 1: "[None, :]"}
 """Subscripts that spread a scale of rows or columns over the first or the second operand."""
 
-Pairs = list[tuple[cst.CSTNode, cst.CSTNode]]
+Pairs = list[Swap]
 
 
 class Scales:
@@ -62,20 +66,14 @@ class Scales:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        new = {}
-        for name, function in text.functions.items():
+
+        def change(function: JitFunction) -> cst.FunctionDef | None:
             own = [launch for launch in text.single if launch.function is function]
             plain = _with_plain_trips(text, function, own[0] if own else None)
-            node = _scaled_last(plain, text)
-            if node is not None:
-                new[name] = node
-        if new:
-            why = facts.explain_factors("wrong pipe")
-            yield Variant(
-                changed_text(text, functions=new),
-                f"In {', '.join(new)} scales are applied to sums, and operands stay as "
-                f"narrow as they were loaded{why}.",
-            )
+            return _scaled_last(plain, text)
+
+        intent = "In {} scales are applied to sums, and operands stay as narrow as they were loaded"
+        return joint_variant(text, facts, change, intent, "wrong pipe")
 
 
 def _with_plain_trips(
@@ -94,8 +92,7 @@ def _with_plain_trips(
             for loop in function.loops
         }
         function = replace(function, node=with_each(function.node, swaps))
-    body, moved = hoist_invariants(function)
-    return replace(function, node=with_body(function.node, body)) if moved else function
+    return replace(function, node=hoist_invariants(function))
 
 
 def _with_one_group(
@@ -110,9 +107,9 @@ def _with_one_group(
     width = None if argument is None else launcher_integer(argument, launch.launcher, text)
     if block not in function.constants or not width or render_code(loop.start) != "0":
         return loop.node
-    values = {a.target: a.value for s in function.body if (a := single_assignment(s)) is not None}
-    values |= {a.target: a.value for s in loop.body if (a := single_assignment(s)) is not None}
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    values = last_values(function.body)
+    values |= last_values(loop.body)
+    pairs: list[Swap] = []
     for node in nodes_within(loop.node):
         inner = node.value if isinstance(node, cst.Subscript) else None
         if not isinstance(inner, cst.BinaryOperation):
@@ -127,9 +124,7 @@ def _with_one_group(
     return replace_each(loop.node, pairs)
 
 
-def _is_block_at(
-    node: cst.BaseExpression, loop: Loop, block: str, values: Mapping[str, cst.BaseExpression]
-) -> bool:
+def _is_block_at(node: cst.BaseExpression, loop: Loop, block: str, values: Values) -> bool:
     """Tell whether a value is the loop's variable plus ``tl.arange(0, block)``."""
     whole = node
     for _ in range(len(values)):
@@ -169,9 +164,7 @@ class _Sum:
         operand = self.dot.args[side].value
         if not isinstance(operand, cst.Name):
             return operand
-        bindings = [
-            m for s in self.loop.body if (m := single_assignment(s)) and m.target == operand.value
-        ]
+        bindings = [m for m in assignments_in(self.loop.body) if m.target == operand.value]
         is_own = len(bindings) == 1 and count_uses(self.function.node, operand.value) == 2
         return bindings[0].value if is_own and not bindings[0].operator else operand
 
@@ -251,8 +244,8 @@ def _scaled_sum(function: JitFunction, loop: Loop) -> _Sum | None:
         before = list(
             itertools.takewhile(lambda statement: statement is not loop.node, function.body)
         )
-        starts = [m for s in before if (m := single_assignment(s)) and m.target == name]
-        begins = len(starts) == 1 and called_name(starts[0].value) == "tl.zeros"
+        starts = values_of(name, before)
+        begins = len(starts) == 1 and called_name(starts[0]) == "tl.zeros"
         begins = begins and assigned_names(*before).count(name) == 1  # nothing was added since
         if adds and begins and count_uses(loop.node, name) == (1 if binding.operator else 2):
             return _Sum(name, dot, statement, loop, function)
@@ -292,19 +285,15 @@ def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int) -> bool:
         return True
     if not isinstance(scale, cst.Name):
         return False
-    bindings = [
-        a
-        for s in (*total.function.body, *total.loop.body)
-        if (a := single_assignment(s)) is not None and a.target == scale.value
-    ]
-    if len(bindings) != 1:
+    values = values_of(scale.value, (*total.function.body, *total.loop.body))
+    if len(values) != 1:
         return False
-    if isinstance(bindings[0].value, (cst.Name, cst.Subscript)):  # of a helper's parameter
-        return _is_spread(total, bindings[0].value, side)
-    if called_name(bindings[0].value) != "tl.load":
+    if isinstance(values[0], (cst.Name, cst.Subscript)):  # of a helper's parameter
+        return _is_spread(total, values[0], side)
+    if called_name(values[0]) != "tl.load":
         return False
     # a block of one row, or of one column
-    texts = [render_code(arg.value) for arg in cst.ensure_type(bindings[0].value, cst.Call).args]
+    texts = list(map(render_code, call_args(values[0])))
     blocks = [text for text in texts if "[" in text]
     return bool(blocks) and all(
         _SPREAD[side] in text and _SPREAD[1 - side] not in text for text in blocks

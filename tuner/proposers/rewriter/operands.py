@@ -9,13 +9,16 @@ from dataclasses import replace
 import libcst as cst
 
 from solkit.roofline.precision_routes import TRITON_PRECISIONS, triton_precisions
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     JitFunction,
     KernelText,
+    Swap,
     argument_of,
     called_name,
     calls_within,
@@ -30,6 +33,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._products import as_product
+from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_ends import chooses_larger
 
 __all__ = [
@@ -61,13 +65,8 @@ class Operands:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        if new := _suited_functions(text):
-            why = facts.explain_factors("wrong pipe", "extra work")
-            yield Variant(
-                changed_text(text, functions=new),
-                f"Products in {', '.join(new)} can use the tensor cores at the rate of the types "
-                f"that are loaded{why}.",
-            )
+        intent = "Products in {} can use the tensor cores at the rate of the types that are loaded"
+        return joint_variant(text, facts, _suited, intent, "wrong pipe", "extra work")
 
 
 class Accumulators:
@@ -80,17 +79,9 @@ class Accumulators:
     kind = "accumulators"
     helps = ("wrong pipe", "doubles", "conversions")
 
-    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:  # noqa: ARG002
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        new = {}
-        for name, function in text.functions.items():
-            node = _fp32_sums(function)
-            if node is not function.node:
-                new[name] = node
-        if new:
-            yield Variant(
-                changed_text(text, functions=new), f"Sums in {', '.join(new)} are in fp32."
-            )
+        return joint_variant(text, facts, _fp32_sums, "Sums in {} are in fp32")
 
 
 class Precision:
@@ -166,7 +157,7 @@ def _admits(facts: Facts, words: Sequence[str], is_sensitive: bool) -> bool:
 
 def _before_exponentials(function: JitFunction) -> list[cst.Call]:
     """Return the products of a function that exponents follow from."""
-    bindings = [b for s in walk_statements(function.body) if (b := single_assignment(s))]
+    bindings = assignments_in(walk_statements(function.body))
     exponentials = calls_within(function.node, *EXPONENTIALS)
     exponents, count = names_within(*exponentials), 0
     while count != len(exponents):
@@ -181,7 +172,7 @@ def _with_precision(
     function: JitFunction, precision: str, products: Sequence[cst.Call] | None = None
 ) -> cst.FunctionDef:
     """Return a function whose exact products, or some of them, are in another precision."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in calls_within(function.node, "tl.dot") if products is None else products:
         for arg in call.args:
             word = "" if arg.keyword is None else arg.keyword.value
@@ -198,23 +189,18 @@ _EXACT = (("input_precision", "ieee"), ("allow_tf32", "False"))
 
 def with_products(text: KernelText) -> str:
     """Return the file with products that suit the tensor cores; empty if that changes nothing."""
-    new = _suited_functions(text)
+    new = {name: node for name, f in text.functions.items() if (node := _suited(f)) is not None}
     return changed_text(text, functions=new) if new else ""
 
 
-def _suited_functions(text: KernelText) -> dict[str, cst.FunctionDef]:
-    """Return the functions that change."""
-    new = {}
-    for name, function in text.functions.items():
-        plain = with_distinct_values(function)
-        node = _of_one_type(_narrow_product(_with_products(replace(function, node=plain))))
-        if render_code(node) != render_code(plain):
-            new[name] = node
-    return new
+def _suited(function: JitFunction) -> cst.FunctionDef | None:
+    plain = with_distinct_values(function)
+    node = _of_one_type(_narrow_product(_with_products(replace(function, node=plain))))
+    return node if render_code(node) != render_code(plain) else None
 
 
 def _with_products(function: JitFunction) -> cst.FunctionDef:
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in calls_within(function.node, "tl.sum"):
         axis = argument_of(call, 1, "axis")
         place = None if axis is None else integer_literal(axis)
@@ -229,7 +215,7 @@ def _of_one_type(node: cst.FunctionDef) -> cst.FunctionDef:
 
     ``tl.dot`` takes operands of one type alone.
     """
-    values, pairs = _assigned_values(node), list[tuple[cst.CSTNode, cst.CSTNode]]()
+    values, pairs = _assigned_values(node), list[Swap]()
 
     def value_of(operand: cst.BaseExpression) -> cst.BaseExpression:
         inner = _inner_operand(operand)
@@ -237,7 +223,7 @@ def _of_one_type(node: cst.FunctionDef) -> cst.FunctionDef:
         return own[0] if len(own) == 1 else inner
 
     for call in calls_within(node, "tl.dot"):
-        one, other = (arg.value for arg in call.args[:2])
+        one, other = call_args(call)[:2]
         for weights, loaded in ((one, other), (other, one)):
             is_wide = calls_within(value_of(weights), *EXPONENTIALS)
             if is_wide and called_name(value_of(loaded)) == "tl.load":
@@ -250,10 +236,10 @@ def _narrow_product(node: cst.FunctionDef) -> cst.FunctionDef:
     """Leave operands as narrow as they were loaded, where both of a product can be."""
     widened, values = _widened_names(node), _assigned_values(node)
     while True:
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pairs: list[Swap] = []
         stuck: set[str] = set()
         for call in calls_within(node, "tl.dot"):
-            both = [arg.value for arg in call.args[:2]]
+            both = call_args(call)[:2]
             narrower = [_unwidened(operand, widened) for operand in both]
             for one, other in ((0, 1), (1, 0)):
                 if narrower[one] and not narrower[other]:  # they must be of one type
@@ -270,9 +256,7 @@ def _narrow_product(node: cst.FunctionDef) -> cst.FunctionDef:
 def _inner_operand(operand: cst.BaseExpression) -> cst.BaseExpression:
     """Return what is transposed, or 0 where a mask says so."""
     if called_name(operand) in ("tl.trans", "tl.where"):
-        inner = argument_of(
-            cst.ensure_type(operand, cst.Call), int(called_name(operand) == "tl.where")
-        )
+        inner = argument_of(operand, int(called_name(operand) == "tl.where"))
         return operand if inner is None else _inner_operand(inner)
     return operand
 
@@ -280,10 +264,8 @@ def _inner_operand(operand: cst.BaseExpression) -> cst.BaseExpression:
 def _assigned_values(node: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
     """Return what each name is assigned."""
     values: dict[str, list[cst.BaseExpression]] = {}
-    for statement in walk_statements([node]):
-        binding = single_assignment(statement)
-        if binding is not None:
-            values.setdefault(binding.target, []).append(binding.value)
+    for binding in assignments_in(walk_statements([node])):
+        values.setdefault(binding.target, []).append(binding.value)
     return values
 
 
@@ -291,7 +273,7 @@ def _narrowed_as(
     operand: cst.BaseExpression,
     other: cst.BaseExpression,
     values: dict[str, list[cst.BaseExpression]],
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+) -> list[Swap]:
     """Return the weights of a softmax, in the type that the other operand was loaded in.
 
     They are at most 1, so no type is too small for them. Of other values nothing is known.
@@ -309,15 +291,15 @@ def _is_weight(value: cst.BaseExpression, values: dict[str, list[cst.BaseExpress
 
     Or that over a sum with it, as where each trip divides.
     """
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide):
+    if is_operation(value, cst.Divide):
         return _is_share(value, values)
     if called_name(value) == "tl.where":
-        inner, other = (argument_of(cst.ensure_type(value, cst.Call), at) for at in (1, 2))
+        inner, other = (argument_of(value, at) for at in (1, 2))
         is_off = other is not None and render_code(other) in ("0", "0.0", "0.")
         return is_off and inner is not None and _is_weight(_followed(inner, values), values)
     if called_name(value) not in EXPONENTIALS:
         return False
-    exponent = argument_of(cst.ensure_type(value, cst.Call), 0)
+    exponent = argument_of(value, 0)
     exponent = None if exponent is None else _followed(exponent, values)
     if not isinstance(exponent, cst.BinaryOperation):
         return False
@@ -360,9 +342,7 @@ def _is_share(value: cst.BinaryOperation, values: dict[str, list[cst.BaseExpress
     return is_summed and own is not weight and _is_weight(own, values)
 
 
-def _unwidened(
-    operand: cst.BaseExpression, widened: dict[str, cst.BaseExpression]
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _unwidened(operand: cst.BaseExpression, widened: dict[str, cst.BaseExpression]) -> list[Swap]:
     inner = _inner_operand(operand)
     if isinstance(inner, cst.Name) and inner.value in widened:
         value = widened[inner.value]
@@ -402,7 +382,7 @@ def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
         for inner in walk_statements(list(statement.body.body))  # type: ignore[arg-type]
         if (binding := single_assignment(inner)) is not None
     }
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for statement in walk_statements(function.body):
         binding = single_assignment(statement)
         if (
@@ -411,7 +391,7 @@ def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
             or called_name(binding.value) != "tl.zeros"
         ):
             continue
-        dtype = argument_of(cst.ensure_type(binding.value, cst.Call), 1, "dtype")
+        dtype = argument_of(binding.value, 1, "dtype")
         if dtype is not None and render_code(dtype) in _NARROW_SUMS:
             pairs.append((dtype, parse_expression("tl.float32")))
     return replace_each(function.node, pairs) if pairs else function.node

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_tree,
@@ -19,11 +20,14 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     with_params,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
     Loop,
+    Swap,
     assigned_names,
     calls_within,
     free_name,
@@ -67,9 +71,7 @@ def with_own_steps(text: KernelText, launch: Launch) -> KernelText:
         grid = render_code(launch.grid)
         line = launch_line(function.name, grid, ordered, options_of(launch), constants)
         changed = changed_tree(
-            text,
-            functions={function.name: node},
-            launches=[(launch.statement, [line])],
+            text, functions={function.name: node}, launches=[(launch.statement, [line])]
         )
         return read_module(changed) or text
     return text
@@ -106,14 +108,7 @@ class _Columns:
         swaps: new statements by the identities of old ones.
     """
 
-    def __init__(
-        self,
-        loop: Loop,
-        before: Sequence[cst.BaseStatement],
-        outside: Sequence[cst.BaseStatement],
-        block: str,
-        step: str,
-    ) -> None:
+    def __init__(self, loop: Loop, before: Body, outside: Body, block: str, step: str) -> None:
         self._loop, self._before, self._outside = loop, before, outside
         self._block, self._step = block, {block: cst.Name(step)}
         self._range = f"tl.arange(0, {block})"
@@ -135,8 +130,8 @@ class _Columns:
             return False
         moved = {
             binding.target
-            for statement in self._loop.body
-            if (binding := single_assignment(statement)) is not None and binding.operator == "+="
+            for binding in assignments_in(self._loop.body)
+            if binding.operator == "+="
             if self._block in names_within(binding.operand)
         }
         return not moved & names_within(*self._outside[len(self._before) :])
@@ -169,7 +164,6 @@ class _Columns:
             if value is None or render_code(value.value) != self._range:
                 return False
             own = free_name(name, taken)
-            taken.add(own)
             names[name] = cst.Name(own)
             ahead.append(parse_statement(f"{own} = {render_code(value.value)}"))
         if any(self._block in names_within(self._without_ranges(values[n])) for n in columns):
@@ -231,8 +225,7 @@ class _Columns:
     def _block_of_program(self, value: cst.BaseExpression, numbers: set[str]) -> bool:
         """Tell whether a value is of the program's own block, as ``pid * BLOCK + range``."""
         return any(
-            isinstance(node, cst.BinaryOperation)
-            and isinstance(node.operator, cst.Multiply)
+            is_operation(node, cst.Multiply)
             and self._block in names_within(node)
             and (names_within(node) & numbers or calls_within(node, "tl.program_id"))
             for node in nodes_within(value)
@@ -255,7 +248,7 @@ class _Columns:
         if binding is not None and binding.operator == "+=" and _is_product(binding.operand):
             return substitute_names(statement, self._step)
         firsts = (f"{self._loop.name}*{self._block}", f"{self._block}*{self._loop.name}")
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        pairs: list[Swap] = [
             (node, substitute_names(node, self._step))
             for node in nodes_within(statement)
             if (isinstance(node, cst.Call) and render_code(node) == self._range)
@@ -270,6 +263,6 @@ def _follows_program(node: cst.BaseExpression, numbers: set[str]) -> bool:
 
 def _is_product(node: cst.BaseExpression) -> bool:
     """Tell whether a value is a product of names and numbers."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         return _is_product(node.left) and _is_product(node.right)
     return isinstance(node, (cst.Name, cst.Integer))

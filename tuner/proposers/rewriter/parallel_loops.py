@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -20,6 +22,7 @@ from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import may_meet, may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
@@ -37,6 +40,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import argument_bases
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
 
@@ -61,15 +65,11 @@ class ParallelLoops:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        why = facts.explain_factors("instructions", "latency", "wrong pipe")
-        for launch in text.single:
-            source = _with_axes(text, launch)
-            if source:
-                yield Variant(
-                    source,
-                    f"Trips of loops in {launch.function.name} do not depend on each other; as "
-                    f"axes of a block they run at once{why}.",
-                )
+        intent = (
+            "Trips of loops in {} do not depend on each other; as axes of a block they run at once"
+        )
+        factors = ("instructions", "latency", "wrong pipe")
+        return launch_variants(text, facts, partial(_with_axes, text), intent, *factors)
 
 
 def _with_axes(text: KernelText, launch: Launch) -> str:
@@ -113,11 +113,7 @@ def _with_axes(text: KernelText, launch: Launch) -> str:
         statements = guarded_launch(condition, launched, launch.statement)
     else:
         statements = [launched.with_changes(leading_lines=launch.statement.leading_lines)]
-    source = changed_text(
-        text,
-        added={name: [node]},
-        launches=[(launch.statement, statements)],
-    )
+    source = changed_text(text, added={name: [node]}, launches=[(launch.statement, statements)])
     return _with_products(source, fresh)
 
 
@@ -144,7 +140,7 @@ def _is_parallel(loop: Loop, function: JitFunction, launch: Launch) -> bool:
     return not _loads_what_it_stores(loop, launch)
 
 
-def _is_read_first(body: Sequence[cst.BaseStatement], own: set[str], written: set[str]) -> bool:
+def _is_read_first(body: Body, own: set[str], written: set[str]) -> bool:
     """Tell whether a trip reads a name ahead of assigning it: what another trip left."""
     for statement in body:
         if isinstance(statement, cst.For):
@@ -164,9 +160,8 @@ def _is_read_first(body: Sequence[cst.BaseStatement], own: set[str], written: se
 def _dependents(loop: Loop) -> set[str]:
     dependent = {loop.name}
     for _ in range(2):  # inner loops hand names on, too
-        for statement in loop.body:
-            binding = single_assignment(statement)
-            if binding is not None and names_within(binding.value) & dependent:
+        for binding in assignments_in(loop.body):
+            if names_within(binding.value) & dependent:
                 dependent.add(binding.target)
     return dependent
 

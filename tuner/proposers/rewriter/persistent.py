@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -26,10 +28,10 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
     parse_statement,
     render_code,
-    single_assignment,
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Persistent"]
@@ -54,15 +56,9 @@ class Persistent:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         lifted = parse_kernel(lifted_constants(text) or "") or text
-        for launch in lifted.single:
-            source = _persistent(lifted, launch)
-            if source:
-                why = facts.explain_factors("dispatch", "tail")
-                yield Variant(
-                    source,
-                    f"{facts.sms} multiprocessors can share the tiles of {launch.function.name} "
-                    f"among programs that stay{why}.",
-                )
+        intent = f"{facts.sms} multiprocessors can share the tiles of {{}} among programs that stay"
+        persistent = partial(_persistent, lifted)
+        return launch_variants(lifted, facts, persistent, intent, "dispatch", "tail")
 
 
 def _persistent(text: KernelText, launch: Launch) -> str:
@@ -128,5 +124,5 @@ def _loop_over_programs(
             parse_statement(f"{indices[0]} = {tile} % {counts[0]}"),
             parse_statement(f"{indices[1]} = {tile} // {counts[0]}"),
         ]
-    rest = [s for s in body if (a := single_assignment(s)) is None or a.target not in indices]
+    rest = without_assignments(body, indices)
     return [with_body(loop, [*head, *rest])]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    Swap,
     assigned_names,
     first_param,
     nodes_within,
@@ -20,6 +21,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     statements_of,
 )
+from solkit.tuner.proposers.rewriter.model_methods import attributes_made
 
 __all__ = ["with_plain_layers"]
 
@@ -43,7 +45,7 @@ def with_plain_layers(tree: cst.Module) -> cst.Module:
     return with_plain_layers(replace_each(tree, innermost)) if pairs else tree
 
 
-def _holds_other(node: cst.CSTNode, pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> bool:
+def _holds_other(node: cst.CSTNode, pairs: Sequence[Swap]) -> bool:
     within = {id(part) for part in nodes_within(node) if part is not node}
     return any(id(old) in within for old, _ in pairs)
 
@@ -70,7 +72,7 @@ def _imports_other_layers(tree: cst.Module) -> bool:
     return bool({*_SETTINGS, "nn"} & set(assigned_names(*tree.body)))
 
 
-def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+def _pairs_of(node: cst.ClassDef) -> Iterator[Swap]:
     methods = {s.name.value: s for s in statements_of(node) if isinstance(s, cst.FunctionDef)}
     layers = dict(_layers(node, methods["__init__"])) if "__init__" in methods else {}
     for name, method in methods.items():
@@ -92,23 +94,10 @@ def _pairs_of(node: cst.ClassDef) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
 
 def _layers(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, tuple[str, bool]]]:
     """Yield attributes that are layers from ``__init__`` on: their kinds, and whether they add."""
-    owner = first_param(init)
-    bound = [
-        render_code(target.target)
-        for part in nodes_within(node)
-        if isinstance(part, cst.Assign)
-        for target in part.targets
-    ]
-    for statement in statements_of(init):
-        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
-            continue
-        target, value = render_code(small.targets[0].target), small.value
-        is_own = target.startswith(f"{owner}.") and bound.count(target) == 1
-        if is_own and isinstance(value, cst.Call):
-            module, _, kind = render_code(value.func).rpartition(".")
-            if module in ("", "nn", "torch.nn") and kind in _SETTINGS and _pads_with_zeros(value):
-                yield target.removeprefix(f"{owner}."), (kind, _may_add(value, kind))
+    for name, call in attributes_made(node, init):
+        module, _, kind = render_code(call.func).rpartition(".")
+        if module in ("", "nn", "torch.nn") and kind in _SETTINGS and _pads_with_zeros(call):
+            yield name, (kind, _may_add(call, kind))
 
 
 def _may_add(call: cst.Call, kind: str) -> bool:

@@ -25,7 +25,9 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._lift import scalar_names
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
     argument_of,
@@ -152,9 +154,7 @@ def _with_private_sums(text: KernelText, launch: Launch, axis: int, facts: Facts
     return _written(text, launch, axis, (index, ahead, rest), additions, facts)
 
 
-def _parted(
-    body: Sequence[cst.BaseStatement], index: str
-) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
+def _parted(body: Body, index: str) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
     """Return statements that do not depend on a name, and the others."""
     ahead: list[cst.BaseStatement] = []
     rest: list[cst.BaseStatement] = []
@@ -176,7 +176,7 @@ def _parted(
     return ahead, rest
 
 
-def _plain_statements(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:
+def _plain_statements(body: Body) -> Iterator[cst.BaseStatement]:
     """Yield statements, those in loops too, but none in branches."""
     for statement in body:
         if isinstance(statement, cst.For):
@@ -186,11 +186,7 @@ def _plain_statements(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseSta
 
 
 def _addition_in(
-    statement: cst.BaseStatement,
-    launch: Launch,
-    body: Sequence[cst.BaseStatement],
-    moving: set[str],
-    scalars: set[str],
+    statement: cst.BaseStatement, launch: Launch, body: Body, moving: set[str], scalars: set[str]
 ) -> _Addition | None:
     """Return a statement as an addition that may wait; else ``None``."""
     call = expression_statement(statement)
@@ -233,12 +229,12 @@ def _addition_in(
 
 
 def _terms(node: cst.BaseExpression) -> list[str]:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         return [*_terms(node.left), *_terms(node.right)]
     return [render_code(node)]
 
 
-def _is_used_only_here(launch: Launch, base: str, body: Sequence[cst.BaseStatement]) -> bool:
+def _is_used_only_here(launch: Launch, base: str, body: Body) -> bool:
     """Tell whether a function does nothing else with a tensor, under no other name either."""
     uses = [
         node

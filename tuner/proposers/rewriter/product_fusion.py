@@ -13,6 +13,11 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import (
+    single_values,
+    without_unread_pointers,
+    without_unused,
+)
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -36,7 +41,9 @@ from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
@@ -60,7 +67,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._values import all_names, single_values
+from solkit.tuner.proposers.rewriter._values import all_names
 
 __all__ = ["FuseProducts"]
 
@@ -258,10 +265,7 @@ def _with_epilogue(between: _Between) -> str:
     if read in names_within(*elementwise.body) and not in_place:
         return ""
     summed = parse_statement(f"{name} = {render_code(_without_type_of(value, written))}")
-    whole = with_each(
-        product.function.node,
-        {id(statement): [summed, *inlined.body]},
-    )
+    whole = with_each(product.function.node, {id(statement): [summed, *inlined.body]})
     return _rewritten_file(between, product, whole, inlined, None if in_place else written)
 
 
@@ -288,19 +292,13 @@ def _with_loaded(elementwise: Elementwise, read: str, name: str) -> Elementwise:
             if coordinates_at(call.args[0].value, read, elementwise) is not None
         ]
         body.append(replace_each(statement, pairs))
-    used = names_within(*(s for s in body if single_assignment(s) is None)) | {
-        n for s in body if (a := single_assignment(s)) is not None for n in names_within(a.value)
-    }
-    kept = [s for s in body if (a := single_assignment(s)) is None or a.target in used]
-    return replace(elementwise, body=tuple(kept))
+    return replace(elementwise, body=tuple(without_unused(body)))
 
 
 def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpression:
     """Return a value without the conversion to what a parameter points to."""
-    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
-        return value
-    converts = value.func.attr.value == "to"
-    return value.func.value if converts and param in names_within(*value.args) else value
+    inner = converted_value(value)
+    return value if inner is None or param not in names_within(*call_args(value)) else inner
 
 
 # ------------------------------------------------------------------------------- prologues
@@ -367,7 +365,7 @@ def _with_computed_loads(
         return ""
     node = with_each(function.node, swaps)
     if read in names_within(*statements_of(node)):
-        node = _without_unused_pointers(node, read)
+        node = without_unread_pointers(node, read)
     if read in names_within(*statements_of(node)):
         return ""
     return _rewritten_file(between, product, node, inlined, read)
@@ -375,26 +373,6 @@ def _with_computed_loads(
 
 def _starts_from(call: cst.Call, param: str, function: JitFunction) -> bool:
     return param in all_names(call.args[0].value, single_values(function.body, function.params))
-
-
-def _without_unused_pointers(node: cst.FunctionDef, param: str) -> cst.FunctionDef:
-    """Return a function without assignments from a parameter to names that nothing reads."""
-    while True:
-        swaps: dict[int, Sequence[cst.CSTNode]] = {}
-        for statement in walk_statements(statements_of(node)):
-            binding = single_assignment(statement)
-            if binding is None or param not in names_within(binding.value):
-                continue
-            uses = [
-                e
-                for e in nodes_within(node)
-                if isinstance(e, cst.Name) and e.value == binding.target
-            ]
-            if len(uses) == 1:
-                swaps[id(statement)] = []
-        if not swaps:
-            return node
-        node = with_each(node, swaps)
 
 
 def _written_params(function: JitFunction) -> frozenset[str]:
@@ -451,11 +429,7 @@ def _renamed_type(dtype: str, names: Mapping[str, str]) -> str:
 
 
 def _rewritten_file(
-    between: _Between,
-    product: Launch,
-    node: cst.FunctionDef,
-    inlined: Inlined,
-    dropped: str | None,
+    between: _Between, product: Launch, node: cst.FunctionDef, inlined: Inlined, dropped: str | None
 ) -> str:
     """Return the file with one launch of a function in place of two."""
     plain = [name for name in inlined.params if name not in inlined.constants]
@@ -471,7 +445,7 @@ def _rewritten_file(
         {*product.function.constants, *constants},
     ).with_changes(leading_lines=product.statement.leading_lines)
     other = between.second if product.statement is between.first.statement else between.first
-    launches: list[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = [
+    launches: list[tuple[cst.CSTNode, Body]] = [
         (between.first.statement, []),
         (between.second.statement, [statement]),
     ]

@@ -36,9 +36,11 @@ from solkit.tuner.proposers.rewriter._kept_types import (
 from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -63,10 +65,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
 from solkit.tuner.proposers.rewriter._roots import root_name
 from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
-from solkit.tuner.proposers.rewriter.fusion import (
-    is_harmless,
-    with_signature,
-)
+from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
 __all__ = ["FusePrograms", "values_read"]
@@ -341,10 +340,7 @@ class _Merge:
         return uses == own + 1
 
     def _merged_body(
-        self,
-        tensors: Mapping[str, Sequence[_Access]],
-        kept: Sequence[_Kept],
-        gone: Sequence[str],
+        self, tensors: Mapping[str, Sequence[_Access]], kept: Sequence[_Kept], gone: Sequence[str]
     ) -> list[cst.BaseStatement]:
         taken = names_within(*self._ahead, *self._behind) | set(self._arguments)
         swaps: dict[int, list[cst.CSTNode]] = {}
@@ -363,9 +359,7 @@ class _Merge:
         body = [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
         return self._without_types_of(gone, body)
 
-    def _without_types_of(
-        self, gone: Sequence[str], body: Sequence[cst.BaseStatement]
-    ) -> list[cst.BaseStatement]:
+    def _without_types_of(self, gone: Sequence[str], body: Body) -> list[cst.BaseStatement]:
         """Return statements in which types of tensors that are no arguments have names.
 
         Raises:
@@ -377,7 +371,7 @@ class _Merge:
             if value in gone
         }
         types = [node for node in nodes_within(*body) if isinstance(node, cst.Attribute)]
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        pairs: list[Swap] = [
             (node, parse_expression(self._memory_type(kinds[code], gone)))
             for node in types
             if (code := render_code(node)) in kinds
@@ -408,7 +402,7 @@ class _Merge:
             return f"{base}.dtype.element_ty"
         return kept_type(allocation, self._one.launcher, self._remaining(gone))
 
-    def _written(self, body: Sequence[cst.BaseStatement], gone: Sequence[str]) -> str:
+    def _written(self, body: Body, gone: Sequence[str]) -> str:
         one, two = self._one, self._two
         arguments = self._remaining(gone)
         body = without_repeats(body, _aliases(arguments), list(arguments))
@@ -439,7 +433,7 @@ def _aliases(arguments: Mapping[str, str]) -> dict[str, frozenset[str]]:
     }
 
 
-def _with_statements(node: cst.FunctionDef, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
+def _with_statements(node: cst.FunctionDef, body: Body) -> cst.FunctionDef:
     return node.with_changes(body=cst.IndentedBlock(list(body)))
 
 
@@ -622,7 +616,7 @@ def _is_plain_value(store: cst.Call) -> bool:
 
 
 def _with_kept_value(
-    body: Sequence[cst.BaseStatement], store: cst.Call, name: str, kind: str
+    body: Body, store: cst.Call, name: str, kind: str
 ) -> Iterator[cst.BaseStatement]:
     """Yield statements in which a name holds what a store writes, as a type if that is given."""
     for statement in body:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -107,11 +108,7 @@ def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     names = ("tiles_m", "tiles_n", "program")
     if any(name in function.names for name in names):
         return None
-    rest = [
-        s
-        for s in function.body
-        if (a := single_assignment(s)) is None or a.target not in (first, second)
-    ]
+    rest = without_assignments(function.body, (first, second))
     return [*head, *rest]
 
 

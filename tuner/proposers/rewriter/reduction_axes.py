@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     argument_of,
     assigned_names,
     called_name,
@@ -65,7 +67,7 @@ class _Ranks(cst.CSTTransformer):
         super().__init__()
         self._ranks: dict[str, int | None] = dict.fromkeys(numbers, 0)
 
-    def plain(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    def plain(self, body: Body) -> list[cst.BaseStatement]:
         """Return statements with plain reductions."""
         return [self._plain_statement(statement) for statement in body]
 
@@ -160,7 +162,7 @@ class _Ranks(cst.CSTTransformer):
         return len(entries) if is_spread and self._of(node.value) == entries.count(":") else None
 
     def _of_call(self, node: cst.Call) -> int | None:
-        name, args = called_name(node), [arg.value for arg in node.args]
+        name, args = called_name(node), call_args(node)
         if name == "tl.arange":
             return 1
         if name in _NUMBERS:
@@ -180,9 +182,8 @@ class _Ranks(cst.CSTTransformer):
             return self._of(args[0])
         if name in _EACH and args:
             return self._largest(args)
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
-            return self._of(node.func.value)
-        return None
+        inner = converted_value(node)
+        return None if inner is None else self._of(inner)
 
 
 def _has_more(call: cst.Call) -> bool:

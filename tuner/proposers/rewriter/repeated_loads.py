@@ -6,16 +6,19 @@ reads each byte twice. The run of indices with one quotient gets one load at its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     called_name,
     calls_within,
@@ -34,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, tile_accesses
 from solkit.tuner.proposers.rewriter._shapes import Shape, shape_of
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["RepeatedLoads"]
 
@@ -51,15 +55,13 @@ class RepeatedLoads:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
-            node = _with_single_loads(launch, facts)
-            if node is not None:
-                why = facts.explain_factors("extra traffic", "instructions")
-                yield Variant(
-                    changed_text(text, functions={launch.function.name: node}),
-                    f"{launch.function.name} loads elements as often as indices share them; once "
-                    f"for each run of indices is enough{why}.",
-                )
+        intent = (
+            "{} loads elements as often as indices share them; once for each run of indices is "
+            "enough"
+        )
+        factors = ("extra traffic", "instructions")
+        change = partial(_with_single_loads, facts=facts)
+        return launch_variants(text, facts, change, intent, *factors)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def _with_range(node: cst.BaseExpression, block: str, scope: Scope) -> cst.BaseE
     """Return an expression with a name for a block's range."""
     code = f"tl.arange(0,{block})"
     node = _expanded(node, scope, code)
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+    pairs: list[Swap] = [
         (call, cst.Name(_RANGE))
         for call in calls_within(node, "tl.arange")
         if plain_code(call) == code
@@ -185,8 +187,7 @@ def _is_quotient_only(
     quotients = [
         node
         for node in nodes_within(pointer)
-        if isinstance(node, cst.BinaryOperation)
-        and isinstance(node.operator, cst.FloorDivide)
+        if is_operation(node, cst.FloorDivide)
         and plain_code(node.left) == code
         and render_code(node.right) == divisor
     ]
@@ -195,24 +196,21 @@ def _is_quotient_only(
 
 def _is_bounded_above(mask: cst.BaseExpression) -> bool:
     """Tell whether a mask that holds for an index holds for all before it."""
-    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+    if is_operation(mask, cst.BitAnd):
         return _is_bounded_above(mask.left) and _is_bounded_above(mask.right)
     if isinstance(mask, cst.Subscript):
         return _is_bounded_above(mask.value)
     if not count_uses(mask, _RANGE):
         return True
-    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
-        return False
-    target = mask.comparisons[0]
-    is_below = isinstance(target.operator, (cst.LessThan, cst.LessThanEqual))
-    return is_below and _grows(mask.left) and not count_uses(target.comparator, _RANGE)
+    sides = compared_sides(mask, "<", "<=")
+    return sides is not None and _grows(sides[0]) and not count_uses(sides[1], _RANGE)
 
 
 def _grows(node: cst.BaseExpression) -> bool:
     """Tell whether an expression is a range plus something else."""
     if isinstance(node, cst.Subscript):
         return _grows(node.value)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         sides = [side for side in (node.left, node.right) if count_uses(side, _RANGE)]
         return len(sides) == 1 and _grows(sides[0])
     return isinstance(node, cst.Name) and node.value == _RANGE
@@ -222,7 +220,7 @@ def _grows(node: cst.BaseExpression) -> bool:
 
 
 def _spread_loads(
-    body: Sequence[cst.BaseStatement], repeats: Mapping[int, _Repeat], taken: set[str]
+    body: Body, repeats: Mapping[int, _Repeat], taken: set[str]
 ) -> list[cst.BaseStatement]:
     """Return statements in which loads with repeats are loads of runs, spread."""
     statements: list[cst.BaseStatement] = []
@@ -230,7 +228,7 @@ def _spread_loads(
         if inner := statements_of(statement):
             statements.append(with_body(statement, _spread_loads(inner, repeats, taken)))
             continue
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pairs: list[Swap] = []
         for call in calls_within(statement, "tl.load"):
             if id(call) in repeats:
                 ahead, value = _spread_load(repeats[id(call)], taken)

@@ -8,11 +8,11 @@ infinity is no number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -26,10 +26,14 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._memory import is_write
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -110,11 +114,11 @@ def with_row_bins(text: KernelText, launch: Launch, programs: Parameter) -> str:
 
 def _spread_terms(node: cst.BaseExpression, axes: str = "") -> list[tuple[tuple[str, ...], str]]:
     """Return a pointer's terms, each with its factors and the axes that it is spread along."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if is_operation(node, cst.Add):
         return [*_spread_terms(node.left, axes), *_spread_terms(node.right, axes)]
     if isinstance(node, cst.Subscript):
         return _spread_terms(node.value, f"[{','.join(compact_code(e.slice) for e in node.slice)}]")
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+    if is_operation(node, cst.Multiply):
         sides = [_spread_terms(side, axes) for side in (node.left, node.right)]
         if all(len(side) == 1 for side in sides):
             return [((*sides[0][0][0], *sides[1][0][0]), axes)]
@@ -158,7 +162,7 @@ def _scatter_in(launch: Launch, call: cst.Call) -> _Scatter | None:
     return _Scatter(statement, call, *parts, dtype=_loaded_type(call, values, launch))
 
 
-def _loaded_type(call: cst.Call, values: Mapping[str, cst.BaseExpression], launch: Launch) -> str:
+def _loaded_type(call: cst.Call, values: Values, launch: Launch) -> str:
     """Return the type, as code, in which what is added was loaded, if it is as it was loaded."""
     value = argument_of(call, 1, "val")
     while isinstance(value, cst.Name) and value.value in values:
@@ -171,18 +175,18 @@ def _loaded_type(call: cst.Call, values: Mapping[str, cst.BaseExpression], launc
     return f"{bases[0]}.dtype.element_ty" if len(bases) == 1 else ""
 
 
-def _statements(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _statements(body: Body) -> list[cst.BaseStatement]:
     """Return statements, and those of loops among them."""
     return [s for one in body for s in (statements_of(one) if range_loop(one) else [one])]
 
 
-def _values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
-    bindings = [b for s in _statements(body) if (b := single_assignment(s)) is not None]
+def _values(body: Body) -> dict[str, cst.BaseExpression]:
+    bindings = assignments_in(_statements(body))
     names = [b.target for b in bindings]
     return {b.target: b.value for b in bindings if names.count(b.target) == 1}
 
 
-def _block_of(name: str, values: Mapping[str, cst.BaseExpression]) -> str:
+def _block_of(name: str, values: Values) -> str:
     """Return the size of the only range that a name follows from; empty if there is another."""
     pending, sizes, seen = [cst.Name(name)], set[str](), set[str]()
     while pending:
@@ -219,10 +223,9 @@ def _bounds(mask: cst.BaseExpression, block: str) -> bool:
     if any(isinstance(node, (cst.BitOr, cst.BitInvert, cst.Or, cst.Not)) for node in nodes):
         return False
     return any(
-        isinstance(node, cst.Comparison)
-        and isinstance(node.comparisons[0].operator, cst.LessThan)
-        and _has_range(node.left, block)
+        sides is not None and _has_range(sides[0], block)
         for node in nodes
+        for sides in [compared_sides(node, "<")]
     )
 
 
@@ -259,10 +262,7 @@ def _written(text: KernelText, launch: Launch, scatter: _Scatter, programs: Para
 
 
 def _body(
-    body: Sequence[cst.BaseStatement],
-    scatter: _Scatter,
-    names: tuple[str, str, str, str],
-    taken: set[str],
+    body: Body, scatter: _Scatter, names: tuple[str, str, str, str], taken: set[str]
 ) -> list[cst.BaseStatement] | None:
     """Return statements in which a program walks over blocks of rows, within its loop if any."""
     index, count, bins, limit = names
@@ -306,10 +306,7 @@ def _added(scatter: _Scatter, names: tuple[str, str], taken: set[str]) -> list[c
 
 
 def _stored(
-    scatter: _Scatter,
-    names: tuple[str, str, str],
-    trip: Sequence[cst.BaseStatement],
-    single: cst.BaseStatement,
+    scatter: _Scatter, names: tuple[str, str, str], trip: Body, single: cst.BaseStatement
 ) -> list[cst.BaseStatement]:
     """Return statements that add a program's sums to memory, or its rows if sums are not finite."""
     sums, at, limit = names
@@ -396,7 +393,7 @@ def _at_least(code: str, least: int) -> str:
 
 
 def _with_size(node: cst.BaseExpression, old: str, new: str) -> str:
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+    pairs: list[Swap] = [
         (part, parse_expression(new))
         for part in nodes_within(node)
         if isinstance(part, cst.BaseExpression) and compact_code(part) == old

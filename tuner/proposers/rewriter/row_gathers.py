@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -37,6 +38,7 @@ from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -57,7 +59,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
 )
-from solkit.tuner.proposers.rewriter._values import argument_bases, single_values
+from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter.single_trips import with_single_trips
 
 __all__ = ["GatherRows"]
@@ -202,9 +204,7 @@ def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
     return scatter if called_name(values[own[0]]) == _PROGRAM else None
 
 
-def _row_place(
-    pointer: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> tuple[str, str, str] | None:
+def _row_place(pointer: cst.BaseExpression, values: Values) -> tuple[str, str, str] | None:
     """Return the tensor, the row and the row's length of ``tensor + row * length + columns``.
 
     `columns` is a range of the row's length, so that each row is written as a whole.
@@ -237,9 +237,7 @@ def _terms(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [node]
 
 
-def _needed(
-    nodes: Sequence[cst.BaseExpression], values: Mapping[str, cst.BaseExpression]
-) -> set[str]:
+def _needed(nodes: Sequence[cst.BaseExpression], values: Values) -> set[str]:
     """Return all names that expressions are made of."""
     pending, seen = list(names_within(*nodes)), set[str]()
     while pending:

@@ -14,11 +14,12 @@ passes neither load the row again nor what a pass before them stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -32,9 +33,11 @@ from solkit.tuner.proposers.rewriter._memory import may_meet, may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     RANGES,
+    Body,
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -189,7 +192,7 @@ def _with_straight_passes(launch: Launch, sizes: Mapping[str, int]) -> Launch | 
     return _with_body(kept, _without_lost_stores(kept))
 
 
-def _as_decided(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _as_decided(body: Body) -> list[cst.BaseStatement]:
     """Return statements without branches that numbers decide, as of a trip's index."""
     result: list[cst.BaseStatement] = []
     for statement in body:
@@ -200,7 +203,7 @@ def _as_decided(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _unrolled(
-    body: Sequence[cst.BaseStatement], sizes: Mapping[str, int], blocks: set[str]
+    body: Body, sizes: Mapping[str, int], blocks: set[str]
 ) -> list[cst.BaseStatement] | None:
     """Return statements with short loops as their trips; ``None`` if a name stays in use."""
     result: list[cst.BaseStatement] = []
@@ -221,7 +224,7 @@ def _unrolled(
     return result
 
 
-def _is_read(behind: Sequence[cst.BaseStatement], name: str) -> bool:
+def _is_read(behind: Body, name: str) -> bool:
     """Tell whether statements may read a loop's name before another loop assigns it."""
     for statement in behind:
         if isinstance(statement, cst.For) and render_code(statement.target) == name:
@@ -252,7 +255,7 @@ def _trips(statement: cst.CSTNode, sizes: Mapping[str, int], blocks: set[str]) -
     return trips if len(trips) <= _MOST_TRIPS else None
 
 
-def _moves_along_row(body: Sequence[cst.BaseStatement], name: str, blocks: set[str]) -> bool:
+def _moves_along_row(body: Body, name: str, blocks: set[str]) -> bool:
     """Tell whether a trip takes another block: its index is counted in blocks."""
     lines = [s for s in walk_statements(body) if not statements_of(s) and name in names_within(s)]
     return any(blocks & names_within(s) or calls_within(s, "tl.arange") for s in lines)
@@ -267,14 +270,14 @@ def _integer(node: cst.BaseExpression, sizes: Mapping[str, int]) -> int | None:
     return sizes.get(node.value) if isinstance(node, cst.Name) else integer_literal(node)
 
 
-def _trip(body: Sequence[cst.BaseStatement], name: str, index: int) -> list[cst.BaseStatement]:
+def _trip(body: Body, name: str, index: int) -> list[cst.BaseStatement]:
     """Return the statements of one trip."""
     if index == 0:  # results of trips lie behind each other, the first at no offset
         body = [_with_short_pointers(statement, name) for statement in body]
     return [substitute_names(s, {name: parse_expression(str(index))}) for s in body]
 
 
-def _with_body(launch: Launch, body: Sequence[cst.BaseStatement]) -> Launch:
+def _with_body(launch: Launch, body: Body) -> Launch:
     node = with_body(launch.function.node, body)
     return replace(launch, function=replace(launch.function, node=node))
 
@@ -295,12 +298,7 @@ def _with_kept_results(launch: Launch) -> list[cst.BaseStatement]:
     return result
 
 
-def _kept_name(
-    load: cst.Call,
-    before: Sequence[cst.BaseStatement],
-    launch: Launch,
-    scope: Scope,
-) -> str:
+def _kept_name(load: cst.Call, before: Body, launch: Launch, scope: Scope) -> str:
     """Return the name whose value was stored where a scalar load reads; empty if unknown."""
     pointer, mask = load.args[0].value, argument_of(load, 1, "mask")
     tensors = argument_bases(launch, load)
@@ -385,17 +383,14 @@ def _is_other_name(statement: cst.BaseStatement, names: Mapping[str, str]) -> bo
     return bool(first) and binding is not None and binding.target != first
 
 
-def _without_idle_branches(
-    launch: Launch, body: Sequence[cst.BaseStatement]
-) -> list[cst.BaseStatement]:
+def _without_idle_branches(launch: Launch, body: Body) -> list[cst.BaseStatement]:
     """Return statements without branches that all programs take: the index is below the grid."""
     tests, assigned = set[str](), assigned_names(*statements_of(launch.launcher))
     moved = {name for name in assigned if assigned.count(name) > 1}
-    for statement in body:
-        binding = single_assignment(statement)
-        if binding is None or called_name(binding.value) != "tl.program_id":
+    for binding in assignments_in(body):
+        if called_name(binding.value) != "tl.program_id":
             continue
-        axis = program_axis(cst.ensure_type(binding.value, cst.Call))
+        axis = program_axis(binding.value)
         axes = launch.axes or ()
         if axis is None or axis >= len(axes) or assigned_names(*body).count(binding.target) > 1:
             continue
@@ -413,7 +408,7 @@ def _without_idle_branches(
     return result
 
 
-def _without_idle_barriers(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _without_idle_barriers(body: Body) -> list[cst.BaseStatement]:
     """Return statements without barriers that no load and no atomic operation follows."""
     return [
         statement
@@ -425,7 +420,7 @@ def _without_idle_barriers(body: Sequence[cst.BaseStatement]) -> list[cst.BaseSt
 
 def _with_short_pointers(statement: cst.BaseStatement, name: str) -> cst.BaseStatement:
     """Return a statement whose pointers have no terms of a name that is 0."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for call in calls_within(statement, "tl.load", "tl.store"):
         line = cst.SimpleStatementLine([cst.Expr(call.args[0].value)])
         short = expression_statement(without_zeros([line], name)[0])
@@ -440,9 +435,7 @@ def _without_lost_stores(launch: Launch) -> list[cst.BaseStatement]:
     return [s for at, s in enumerate(body) if not _is_lost(s, body[at + 1 :], launch)]
 
 
-def _is_lost(
-    statement: cst.BaseStatement, behind: Sequence[cst.BaseStatement], launch: Launch
-) -> bool:
+def _is_lost(statement: cst.BaseStatement, behind: Body, launch: Launch) -> bool:
     store = _store(statement)
     tensors = frozenset({""}) if store is None else argument_bases(launch, store)
     if store is None or "" in tensors:
@@ -497,9 +490,7 @@ def _with_plain_places(launch: Launch) -> list[cst.BaseStatement] | None:
     return body if is_changed else None
 
 
-def _placed(
-    body: Sequence[cst.BaseStatement], shapes: Mapping[int, Shape], taken: set[str]
-) -> list[cst.BaseStatement]:
+def _placed(body: Body, shapes: Mapping[int, Shape], taken: set[str]) -> list[cst.BaseStatement]:
     result: list[cst.BaseStatement] = []
     rest = list(body)
     while rest:
@@ -552,7 +543,7 @@ def _index_of(call: cst.Call, extremum: str, axis: int, shape: Shape) -> str:
     return f"tl.min(tl.where({value} == {extremum}, {index}, {size} - 1), axis={axis})"
 
 
-def _known_extremum(before: Sequence[cst.BaseStatement], extremum: str) -> str:
+def _known_extremum(before: Body, extremum: str) -> str:
     """Return the name that holds an extremum already; empty if none does."""
     changed: set[str] = set()
     for statement in reversed(before):

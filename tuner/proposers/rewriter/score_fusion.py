@@ -14,6 +14,12 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    needed_for,
+    single_values,
+    without_unread_pointers,
+)
 from solkit.tuner.proposers.rewriter._carried import LOWEST, NEGATIVE_INFINITY
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
@@ -26,13 +32,21 @@ from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import (
+    compared_sides,
+    is_operation,
+    without_conversions,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
+    Body,
     JitFunction,
     KernelText,
     Launch,
     Loop,
     Node,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -58,7 +72,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     with_body,
-    with_each,
 )
 from solkit.tuner.proposers.rewriter._row_softmax import (
     EMPTY,
@@ -77,9 +90,8 @@ from solkit.tuner.proposers.rewriter._row_softmax import (
     shape_of_tensor,
     sizes_as_products,
     softmax_of_rows,
-    unwrapped,
 )
-from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop, single_values
+from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 
 __all__ = ["FuseScores"]
@@ -241,13 +253,13 @@ class _Sums:
     dtype: str
 
     @classmethod
-    def of(cls, loop: Loop, before: Sequence[cst.BaseStatement], load: cst.Call) -> _Sums:
+    def of(cls, loop: Loop, before: Body, load: cst.Call) -> _Sums:
         """Return the sums that a loop makes of a tile that it loads, and of nothing else.
 
         Raises:
             OtherLaunchError: the tile, or the sums, are used otherwise.
         """
-        bindings = [b for s in loop.body if (b := single_assignment(s)) is not None]
+        bindings = assignments_in(loop.body)
         for binding in bindings:
             for call in calls_within(binding.value, "tl.dot"):
                 product = cls._of_product(loop, call, load, binding.target)
@@ -269,8 +281,8 @@ class _Sums:
     def _of_product(cls, loop: Loop, call: cst.Call, load: cst.Call, name: str) -> _Sums | None:
         values, node, is_typed = single_values(loop.body), call.args[0].value, False
         for _ in range(MOST_STEPS):
-            is_typed |= unwrapped(node) is not node
-            node = unwrapped(node)
+            is_typed |= without_conversions(node) is not node
+            node = without_conversions(node)
             if not isinstance(node, cst.Name) or node.value not in values:
                 break
             if sum(count_uses(s, node.value) for s in loop.body) != 2:
@@ -288,7 +300,7 @@ def _is_added(value: cst.BaseExpression, call: cst.Call, name: str) -> bool:
     third = argument_of(call, 2, "acc")
     if third is not None:
         return compact_code(third) == name and same_value(value, call)
-    if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
+    if not is_operation(value, cst.Add):
         return False
     return sorted(map(plain_code, (value.left, value.right))) == sorted((name, plain_code(call)))
 
@@ -320,19 +332,7 @@ def _matching(atom: Atom, stride: Product, others: Mapping[Atom, Product]) -> At
     return matches[0]
 
 
-def _needed(body: Sequence[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
-    """Return the statements that a name follows from."""
-    used, kept = {name}, []
-    for statement in reversed(body):
-        if set(assigned_names(statement)) & used:
-            used |= names_within(statement)
-            kept.append(statement)
-    return kept[::-1]
-
-
-def _parted(
-    body: Sequence[cst.BaseStatement], index: str
-) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
+def _parted(body: Body, index: str) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
     """Return statements that are the same in all trips, and those that an index changes."""
     moving, count = {index}, 0
     while count != len(moving):
@@ -349,9 +349,7 @@ _MARK = "last__"
 
 
 def _at_indices(
-    body: Sequence[cst.BaseStatement],
-    indices: Mapping[Atom, Atom],
-    values: Mapping[str, cst.BaseExpression],
+    body: Body, indices: Mapping[Atom, Atom], values: Values
 ) -> list[cst.BaseStatement]:
     """Return statements whose indices are those of another launch, with marks."""
     codes = {
@@ -364,7 +362,7 @@ def _at_indices(
         binding = single_assignment(statement)
         if binding is not None and binding.target in names:
             continue
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        pairs: list[Swap] = [
             (node, parse_expression(codes[plain_code(node)]))
             for node in nodes_within(statement)
             if isinstance(node, (cst.Call, cst.BinaryOperation)) and plain_code(node) in codes
@@ -446,19 +444,15 @@ class _Fusion:
             return self._is_bound(values[mask.value], places)
         if isinstance(mask, cst.Subscript):
             return self._is_bound(mask.value, places)
-        if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        if is_operation(mask, cst.BitAnd):
             return all(self._is_bound(side, places) for side in (mask.left, mask.right))
-        if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
-            return False
-        target, index = mask.comparisons[0], mask.left
+        index, end = compared_sides(mask, "<") or (mask, mask)
         index = index.value if isinstance(index, cst.Subscript) else index
-        bound = in_launcher(target.comparator, launch)
+        bound = in_launcher(end, launch)
         sizes = [
             self._shape()[at] for atom, at in places.items() if atom.code == compact_code(index)
         ]
-        if bound is None or not sizes or not isinstance(target.operator, cst.LessThan):
-            return False
-        return sizes_as_products(bound, launch) == sizes
+        return bound is not None and bool(sizes) and sizes_as_products(bound, launch) == sizes
 
     def _online(
         self, score: str, rows: Atom, columns: Atom, sums: _Sums
@@ -568,9 +562,7 @@ class _Fusion:
             (most if end.is_upper else least).append(f"{code}{end.added}")
         return least, most
 
-    def _marked(
-        self, score: str, body: Sequence[cst.BaseStatement], rows: Atom, columns: Atom
-    ) -> cst.BaseExpression:
+    def _marked(self, score: str, body: Body, rows: Atom, columns: Atom) -> cst.BaseExpression:
         """Return a score's value over `ROW` and `_COLUMN`."""
         values: dict[str, cst.BaseExpression] = {}
         for statement in body:
@@ -632,11 +624,13 @@ class _Fusion:
         assert value is not None
         score = free_name("score", {*self._taken, *function.names})
         kept = [s for s in function.body if s is not body[0]]
-        kept.append(parse_statement(f"{score} = {render_code(unwrapped(value))}"))
-        return self._renamed(_needed(_at_indices(kept, matches, values), score), score, matches)
+        kept.append(parse_statement(f"{score} = {render_code(without_conversions(value))}"))
+        return self._renamed(
+            needed_for({score}, _at_indices(kept, matches, values)), score, matches
+        )
 
     def _renamed(
-        self, kept: Sequence[cst.BaseStatement], score: str, matches: Mapping[Atom, Atom]
+        self, kept: Body, score: str, matches: Mapping[Atom, Atom]
     ) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement], str]:
         first, last = self._chain.scores, self._chain.values
         require(not any(calls_within(s, "tl.program_id", "tl.num_programs") for s in kept))
@@ -665,9 +659,10 @@ class _Fusion:
                 require(render_code(size) == other.block)
         return sizes
 
-    def _file(self, body: Sequence[cst.BaseStatement]) -> str:
+    def _file(self, body: Body) -> str:
         last, chain = self._chain.values, self._chain
-        body = _without_pointers(body, self._weights)
+        whole = with_body(parse_statement("if True:\n    pass\n"), body)
+        body = statements_of(without_unread_pointers(whole, self._weights))
         used = names_within(*body)
         require(self._weights not in used)
         arguments = {n: v for n, v in self._arguments.items() if n in used}
@@ -737,28 +732,9 @@ def _with_weights(
     return replace_each(statement, _replaced(statement, load, shares))
 
 
-def _replaced(
-    node: cst.CSTNode, load: cst.Call, shares: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _replaced(node: cst.CSTNode, load: cst.Call, shares: str) -> list[Swap]:
     """Return the load, where it stands, with the weights' name."""
     return [(c, cst.Name(shares)) for c in calls_within(node, "tl.load") if same_value(c, load)]
-
-
-def _without_pointers(body: Sequence[cst.BaseStatement], param: str) -> list[cst.BaseStatement]:
-    """Return statements without assignments from a parameter to names that nothing reads."""
-    current = parse_statement("if True:\n    pass\n")
-    current = with_body(current, body)
-    while True:
-        gone: dict[int, list[cst.CSTNode]] = {
-            id(node): []
-            for node in nodes_within(current)
-            if (binding := single_assignment(node)) is not None
-            and param in names_within(binding.value)
-            and count_uses(current, binding.target) == 1
-        }
-        if not gone:
-            return statements_of(current)
-        current = with_each(current, gone)
 
 
 def _with_code(node: Node, code: str, new: str) -> Node:

@@ -23,8 +23,10 @@ from solkit.errors import InputError
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
+    Body,
     KernelText,
     Launch,
+    Values,
     assigned_names,
     free_name,
     is_docstring,
@@ -266,9 +268,7 @@ def with_original_outside(
     return render_module(text.tree.with_changes(body=body))
 
 
-def _with_guard(
-    body: Sequence[cst.BaseStatement], guard: cst.BaseStatement
-) -> Iterator[cst.BaseStatement]:
+def _with_guard(body: Body, guard: cst.BaseStatement) -> Iterator[cst.BaseStatement]:
     """Yield a launcher's statements with the guard first, behind a docstring."""
     doc = body[:1] if body and is_docstring(body[0]) else []
     yield from (*doc, guard, *body[len(doc) :])
@@ -332,9 +332,7 @@ def _copied_definitions(text: KernelText, other: KernelText) -> list[tuple[str, 
     return copies
 
 
-def _renamed(
-    statement: cst.BaseStatement, names: Mapping[str, cst.BaseExpression]
-) -> cst.BaseStatement:
+def _renamed(statement: cst.BaseStatement, names: Values) -> cst.BaseStatement:
     """Return a statement under other names: what it binds of its own keeps its name."""
     copy = substitute_names(statement, names)
     if isinstance(copy, (cst.FunctionDef, cst.ClassDef)) and copy.name.value in names:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, last_values, without_unused
 from solkit.tuner.proposers.rewriter._carried import (
     NEGATIVE_INFINITY,
     Carried,
@@ -27,9 +28,9 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     device_tensor,
+    grid_axis,
     launch_line,
     options_of,
-    program_axis,
     renamed_function,
     with_params,
 )
@@ -37,10 +38,12 @@ from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, 
 from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
     Loop,
     Node,
+    Swap,
     argument_of,
     assigned_names,
     called_name,
@@ -265,9 +268,7 @@ def _cut(launch: Launch, facts: Facts) -> _Cut:
     return _Cut(tuple(result), tuple(phases))
 
 
-def _loads_what_parts_write(
-    launch: Launch, body: Sequence[cst.BaseStatement], phases: Sequence[_Phase]
-) -> bool:
+def _loads_what_parts_write(launch: Launch, body: Body, phases: Sequence[_Phase]) -> bool:
     """Tell whether a load outside loops may meet a write that comes later, in a shared kernel.
 
     All parts and all later kernels load anew: some would load what another wrote.
@@ -303,12 +304,7 @@ def _writes(statement: cst.BaseStatement) -> bool:
     return bool(calls_within(statement, *WRITES))
 
 
-def _phases_of_loop(
-    launch: Launch,
-    loop: Loop,
-    before: Sequence[cst.BaseStatement],
-    after: Sequence[cst.BaseStatement],
-) -> list[_Phase]:
+def _phases_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> list[_Phase]:
     """Return a loop as phases: one, or two if it writes what it carries; none of other forms."""
     phase = _phase_of_loop(launch, loop, before, after)
     if phase is not None:
@@ -379,26 +375,11 @@ def _without_writes(loop: Loop) -> Loop | None:
     if any(_writes(s) and expression_statement(s) is None for s in loop.body):
         return None
     body = [statement for statement in loop.body if not _writes(statement)]
-    carried = names_read_first(body)
-    while True:
-        read = carried.union(*map(_read_names, body))
-        kept = [s for s in body if (b := single_assignment(s)) is None or b.target in read]
-        if len(kept) == len(body):
-            return range_loop(with_body(loop.node, body)) if body else None
-        body = kept
+    kept = without_unused(body, names_read_first(body))
+    return range_loop(with_body(loop.node, kept)) if kept else None
 
 
-def _read_names(statement: cst.BaseStatement) -> set[str]:
-    binding = single_assignment(statement)
-    return names_within(statement if binding is None else binding.value)
-
-
-def _phase_of_loop(
-    launch: Launch,
-    loop: Loop,
-    before: Sequence[cst.BaseStatement],
-    after: Sequence[cst.BaseStatement],
-) -> _Phase | None:
+def _phase_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> _Phase | None:
     updates = carried_by(loop.body, loop.name)
     if updates is None or not _writes_apart(loop, updates) or reads_other_trips(launch, loop.node):
         return None
@@ -435,9 +416,7 @@ _REDUCING = {
 }
 
 
-def _reduced(
-    launch: Launch, phase: _Phase, after: Sequence[cst.BaseStatement]
-) -> tuple[_Phase, list[cst.BaseStatement]]:
+def _reduced(launch: Launch, phase: _Phase, after: Body) -> tuple[_Phase, list[cst.BaseStatement]]:
     """Return a phase and what follows, with blocks that are reduced there reduced in the phase."""
     behind, names = list(after), launch.function.names
     results, closing = list(phase.results), list[cst.BaseStatement]()
@@ -458,7 +437,7 @@ def _reduced(
     return replace(phase, results=tuple(results), closing=tuple(closing)), behind
 
 
-def _reducing_calls(result: _Result, after: Sequence[cst.BaseStatement]) -> list[cst.Call]:
+def _reducing_calls(result: _Result, after: Body) -> list[cst.Call]:
     """Return the equal calls that reduce a block, if nothing else is done with it."""
     if not result.start.shape or result.update.kind not in _REDUCING:
         return []
@@ -480,12 +459,12 @@ def _reducing_calls(result: _Result, after: Sequence[cst.BaseStatement]) -> list
     return calls if is_plain and is_only else []
 
 
-def _depends_on_program(start: cst.BaseExpression, before: Sequence[cst.BaseStatement]) -> bool:
+def _depends_on_program(start: cst.BaseExpression, before: Body) -> bool:
     """Tell whether a loop starts at a place that is computed from the program's index.
 
     One that was loaded, as of a ragged row, is not meant.
     """
-    values = {a.target: a.value for s in before if (a := single_assignment(s)) is not None}
+    values = last_values(before)
     pending, seen = [start], set()
     while pending:
         node = pending.pop()
@@ -506,14 +485,13 @@ def _depends_on_program(start: cst.BaseExpression, before: Sequence[cst.BaseStat
 def _writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
     """Tell whether each trip writes at places of its own, as far as its variable decides."""
     moving = {loop.name, *(u.name for u in updates.values() if u.kind is CarriedKind.RUNNING)}
-    for statement in walk_statements(loop.body):
-        binding = single_assignment(statement)
-        if binding is not None and names_within(binding.value) & moving:
+    for binding in assignments_in(walk_statements(loop.body)):
+        if names_within(binding.value) & moving:
             moving.add(binding.target)
     loaded = {
         binding.target
-        for statement in walk_statements(loop.body)
-        if (binding := single_assignment(statement)) and calls_within(binding.value, "tl.load")
+        for binding in assignments_in(walk_statements(loop.body))
+        if calls_within(binding.value, "tl.load")
     }
     return all(
         called_name(call) == "tl.store"
@@ -551,11 +529,7 @@ class _SplitWriter:
         for phase in phases:
             buffers = {}
             for result in phase.results:
-                name = text.fresh(f"{result.name}_parts")
-                while name in taken:
-                    name += "_"
-                taken.add(name)
-                buffers[result.name] = name
+                buffers[result.name] = free_name(text.fresh(f"{result.name}_parts"), taken)
             self._buffers.append(buffers)
 
     def _free_suffix(self, word: str) -> str:
@@ -587,13 +561,7 @@ class _SplitWriter:
         arguments = {name: arguments[name] for name in order if name in arguments}
         constants = {*function.constants, self._split}
         launched = [
-            launch_line(
-                name,
-                self._grid(is_shared),
-                arguments,
-                options_of(launch),
-                constants,
-            )
+            launch_line(name, self._grid(is_shared), arguments, options_of(launch), constants)
             for name, (_, is_shared) in zip(names, bodies, strict=True)
         ]
         first, *others = [*allocated, *launched]
@@ -864,14 +832,14 @@ class _SplitWriter:
 
 def _unfolded_axis(node: Node, axis: int, split: str, kept: str) -> Node:
     """Return code with the index and the size of an axis as they were without the parts."""
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     parts = [
         inner.left
         for inner in nodes_within(node)
         if isinstance(inner, cst.BinaryOperation) and render_code(inner) == kept
     ]
     for call in calls_within(node, _PROGRAM, _PROGRAMS):
-        if program_axis(call) == axis and not any(call is part for part in parts):
+        if grid_axis(call) == axis and not any(call is part for part in parts):
             pairs.append((call, parse_expression(f"({render_code(call)} // {split})")))
     return replace_each(node, pairs)
 
@@ -882,5 +850,4 @@ def _guarded(name: str) -> str:
 
 
 def _range_keywords(loop: Loop) -> list[cst.Arg]:
-    call = cst.ensure_type(loop.node.iter, cst.Call)
-    return [arg for arg in call.args if arg.keyword is not None]
+    return [arg for arg in loop.over.args if arg.keyword is not None]

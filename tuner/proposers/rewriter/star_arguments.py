@@ -13,6 +13,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._launcher_tensors import launcher_tensor
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
+    Swap,
     calls_within,
     nodes_within,
     parse_expression,
@@ -37,7 +38,7 @@ def with_plain_arguments(tree: cst.Module, recorded: Ranks) -> cst.Module:
     text = read_module(tree)
     if text is None:
         return tree
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for launcher in tree.body:
         if isinstance(launcher, cst.FunctionDef) and launcher.name.value not in text.functions:
             pairs += _plain_launches(launcher, text.functions, recorded)
@@ -46,7 +47,7 @@ def with_plain_arguments(tree: cst.Module, recorded: Ranks) -> cst.Module:
 
 def _plain_launches(
     launcher: cst.FunctionDef, functions: Mapping[str, JitFunction], recorded: Ranks
-) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+) -> Iterator[Swap]:
     for call in calls_within(launcher):
         is_launch = isinstance(call.func, cst.Subscript)
         name = render_code(call.func.value) if isinstance(call.func, cst.Subscript) else ""

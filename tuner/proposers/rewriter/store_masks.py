@@ -9,13 +9,16 @@ of the stores besides its own: no other element depends on what it leaves out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import values_of
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     argument_of,
     assigned_names,
     called_name,
@@ -59,7 +62,7 @@ def with_masks_of_stores(node: cst.FunctionDef) -> cst.FunctionDef:
     return replace_each(node, pairs) if pairs else node
 
 
-def _mask_of_stores(body: Sequence[cst.BaseStatement]) -> cst.BaseExpression | None:
+def _mask_of_stores(body: Body) -> cst.BaseExpression | None:
     stores = [call for s in body for call in calls_within(s, "tl.store")]
     masks = [argument_of(call, 2, "mask") for call in stores]
     kept = [mask for mask in masks if mask is not None]
@@ -67,7 +70,7 @@ def _mask_of_stores(body: Sequence[cst.BaseStatement]) -> cst.BaseExpression | N
     return kept[0] if is_one else None
 
 
-def _is_elementwise(body: Sequence[cst.BaseStatement]) -> bool:
+def _is_elementwise(body: Body) -> bool:
     """Tell whether all blocks have one axis and one length, and no element needs another's."""
     calls = [call for statement in body for call in calls_within(statement)]
     lengths = {compact_code(c.args[-1].value) for c in calls if called_name(c) == "tl.arange"}
@@ -109,7 +112,7 @@ class _Reader:
         mask: of its stores.
     """
 
-    body: Sequence[cst.BaseStatement]
+    body: Body
     mask: cst.BaseExpression
 
     @property
@@ -138,16 +141,11 @@ class _Reader:
     def _parts(self, mask: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         """Yield what all of a mask's parts must be, through names that are assigned once."""
         if isinstance(mask, cst.Name):
-            values = [
-                binding.value
-                for statement in walk_statements(self.body)
-                if (binding := single_assignment(statement)) and binding.target == mask.value
-            ]
+            values = values_of(mask.value, walk_statements(self.body))
             if len(values) == 1 == Counter(assigned_names(*self.body))[mask.value]:
                 yield from self._parts(values[0])
                 return
-        is_both = isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd)
-        if is_both and isinstance(mask, cst.BinaryOperation):
+        if is_operation(mask, cst.BitAnd):
             yield from self._parts(mask.left)
             yield from self._parts(mask.right)
             return
@@ -162,9 +160,5 @@ class _Reader:
                 return True
             for name in names_within(node) - seen:
                 seen.add(name)
-                pending += [
-                    binding.value
-                    for statement in walk_statements(self.body)
-                    if (binding := single_assignment(statement)) and binding.target == name
-                ]
+                pending += values_of(name, walk_statements(self.body))
         return False

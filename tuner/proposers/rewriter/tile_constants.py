@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._block_meaning import (
-    blocks_with_meaning,
-    numbers_its_blocks,
-)
+from solkit.tuner.proposers.rewriter._block_meaning import blocks_with_meaning, numbers_its_blocks
 from solkit.tuner.proposers.rewriter._edit import (
     WARPS,
     Parameter,
@@ -26,9 +23,11 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
+    Swap,
     assigned_names,
     called_name,
     calls_within,
@@ -171,7 +170,7 @@ def _with_own_numbers(text: KernelText, launch: Launch) -> KernelText:
     Of ``BM=block, BN=block, BK=block`` the last can then be another than what tiles the grid.
     """
     counts = Counter(map(render_code, launch.arguments.values()))
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for tile in _tile_parameters(text, launch):
         argument = launch.arguments[tile.name]
         is_shared = isinstance(argument, cst.Name) and counts[argument.value] > 1
@@ -248,7 +247,7 @@ def _cap_of(argument: cst.BaseExpression | None, launch: Launch) -> _Cap | None:
         value = launcher_definition(argument.value, launch.launcher)
     if not isinstance(value, cst.Call) or called_name(value) != "min" or len(value.args) != 2:
         return None
-    first, second = (arg.value for arg in value.args)
+    first, second = call_args(value)
     number, size = (second, first) if integer_literal(second) is not None else (first, second)
     calls = {called_name(call) for call in calls_within(size)}
     is_known = (integer_literal(number) or 0) > 0 and integer_literal(size) is None
@@ -407,7 +406,7 @@ def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
     if tile.axis is not None and launch.axes is not None and tile.axis < len(launch.axes):
         axis = launch.axes[tile.axis]
         if called_name(axis) == "triton.cdiv":
-            return cst.ensure_type(axis, cst.Call).args[0].value
+            return call_args(axis)[0]
         if not isinstance(axis, cst.BinaryOperation):
             return None
         block = render_code(axis.right)
@@ -428,9 +427,9 @@ def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
 
 def _size_before_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpression:
     """Return the size in ``size + block - 1``; others as they are."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract):
+    if is_operation(node, cst.Subtract):
         inner = node.left
-        if not isinstance(inner, cst.BinaryOperation) or not isinstance(inner.operator, cst.Add):
+        if not is_operation(inner, cst.Add):
             return node
         if render_code(node.right) == "1" and render_code(inner.right) == block:
             return inner.left
@@ -466,9 +465,7 @@ def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None
         if loop is None or render_code(loop.step) != block:
             continue
         for node in nodes_within(loop.node):
-            divides = isinstance(node, cst.BinaryOperation) and isinstance(
-                node.operator, cst.FloorDivide
-            )
+            divides = is_operation(node, cst.FloorDivide)
             if divides and isinstance(node, cst.BinaryOperation):
                 size = launch.arguments.get(render_code(node.right), node.right)
                 if render_code(node.left) == loop.name and render_code(node.right) != block:
@@ -503,7 +500,7 @@ def _replace_constant(
         if statement is None:
             return text.tree  # a module's constant: the parameter hides it
         return changed_tree(text, launches=[(statement, [])])
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
+    pairs: list[Swap] = [(argument, cst.Name(name))]
     if tile.axis is not None:
         pairs += _replace_in_grid(launch, tile, name)
     elif tile.name in (divisors := _divisors(launch)):
@@ -548,15 +545,11 @@ def _in_guards(launch: Launch, tile: Tile) -> list[cst.BaseExpression]:
     return [
         node.right
         for node in rests
-        if isinstance(node, cst.BinaryOperation)
-        and isinstance(node.operator, cst.Modulo)
-        and integer_literal(node.right) == tile.value
+        if is_operation(node, cst.Modulo) and integer_literal(node.right) == tile.value
     ]
 
 
-def _replace_in_grid(
-    launch: Launch, tile: Tile, name: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _replace_in_grid(launch: Launch, tile: Tile, name: str) -> list[Swap]:
     axes = launch.axes
     if axes is None or tile.axis is None or tile.axis >= len(axes):
         return []
@@ -583,16 +576,12 @@ def _shared_out(axis: cst.BaseExpression, tile: Tile) -> Iterator[cst.BaseExpres
             yield node.left
 
 
-def _replaced_integers(
-    node: cst.CSTNode, tile: Tile, name: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _replaced_integers(node: cst.CSTNode, tile: Tile, name: str) -> list[Swap]:
     integers = (integer for integer in _integers_in(node) if integer_literal(integer) == tile.value)
     return [(integer, cst.Name(name)) for integer in integers]
 
 
-def _replace_in_definition(
-    launch: Launch, tile: Tile, used: cst.Name, name: str
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+def _replace_in_definition(launch: Launch, tile: Tile, used: cst.Name, name: str) -> list[Swap]:
     """Replace a number in what a name of a grid stands for, where the name is, if others use it."""
     value = launcher_definition(used.value, launch.launcher)
     pairs = [] if value is None else _replaced_integers(value, tile, name)
@@ -602,11 +591,8 @@ def _replace_in_definition(
 
 
 def _replaced_where_used(
-    launch: Launch,
-    used: cst.Name,
-    value: cst.BaseExpression,
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]],
-) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    launch: Launch, used: cst.Name, value: cst.BaseExpression, pairs: list[Swap]
+) -> list[Swap]:
     """Return changes to a name's value: at the name, if other launches use it; none if more do."""
     launches = [
         node
@@ -713,7 +699,7 @@ def _nodes_of_grids(text: KernelText, launch: Launch) -> Iterator[cst.CSTNode]:
 
 def _divisors_among(nodes: Iterable[cst.CSTNode]) -> Iterator[cst.BaseExpression]:
     for node in nodes:
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.FloorDivide):
+        if is_operation(node, cst.FloorDivide):
             yield node.right
         if isinstance(node, cst.Call) and called_name(node) == "triton.cdiv" and len(node.args) > 1:
             yield node.args[1].value

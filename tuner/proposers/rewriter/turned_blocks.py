@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,11 +21,15 @@ from typing import Any
 import libcst as cst
 import numpy as np
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
+    Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -43,7 +47,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._shapes import operand_shapes
-from solkit.tuner.proposers.rewriter._values import base_pointer
+from solkit.tuner.proposers.rewriter._values import accessed_params
 
 __all__ = ["TurnedBlocks"]
 
@@ -101,7 +105,7 @@ class TurnedBlocks:
             )
 
 
-def _turned_accesses(launch: Launch, facts: Facts) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+def _turned_accesses(launch: Launch, facts: Facts) -> Iterator[Swap]:
     blocks = _Blocks(launch, facts)
     stored = operand_shapes(launch.function, "tl.store", in_stores=True, place=1)
     for call in calls_within(launch.function.node, "tl.load", "tl.store"):
@@ -120,7 +124,7 @@ def _turned_call(call: cst.Call, blocks: _Blocks, is_store: bool) -> cst.Call | 
     other = None if is_store else argument_of(call, 2, "other")
     if other is not None and names_within(other) - {"float"}:
         return None  # it may be a block
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    pairs: list[Swap] = []
     for part in (pointer, mask) if mask is not None else (pointer,):
         turned = blocks.turned(part, call)
         if turned is None:
@@ -146,7 +150,7 @@ class _Blocks:
     _values: dict[str, _Value] = field(default_factory=dict)
 
     @cached_property
-    def _definitions(self) -> Mapping[str, cst.BaseExpression]:
+    def _definitions(self) -> Values:
         """Values of names; of loops the first, of names that are assigned again, too."""
         values = dict[str, cst.BaseExpression]()
         for statement in walk_statements(self.launch.function.body):
@@ -203,8 +207,8 @@ class _Blocks:
     def _is_number(self, node: cst.BaseExpression) -> bool:
         """Tell whether names that are assigned again are numbers each time."""
         names = {name for name in names_within(node) if self._counts[name] > 1}
-        bindings = [single_assignment(s) for s in walk_statements(self.launch.function.body)]
-        values = [b.value for b in bindings if b is not None and b.target in names]
+        bindings = assignments_in(walk_statements(self.launch.function.body))
+        values = [b.value for b in bindings if b.target in names]
         return all(isinstance(self.value_of(value), int) for value in values)
 
     def _holds(self, block: cst.BaseExpression, at: cst.Call) -> bool:
@@ -255,10 +259,7 @@ class _Blocks:
     @cached_property
     def _pointers(self) -> set[str]:
         """Parameters that loads and stores go through."""
-        function = self.launch.function
-        calls = calls_within(function.node, "tl.load", "tl.store")
-        pointers = [expand_names(call.args[0].value, self._plain) for call in calls]
-        return {base_pointer(pointer, function.params) for pointer in pointers}
+        return accessed_params(self.launch.function)
 
     def _value_of_call(self, call: cst.Call) -> _Value:
         name = called_name(call)
@@ -270,7 +271,8 @@ class _Blocks:
             if not isinstance(one, int) or not isinstance(two, int):
                 return None
             return np.arange(one, two) if name == "tl.arange" else -(-one // two)
-        return parts[0] if name in _UNCHANGED or _is_conversion(call) else None
+        is_same = name in _UNCHANGED or converted_value(call) is not None
+        return parts[0] if is_same else None
 
 
 def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -279,14 +281,10 @@ def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
         return [node.left, node.right]
     if isinstance(node, cst.Comparison):
         return [node.left, *(target.comparator for target in node.comparisons)]
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and _is_conversion(node):
-        return [node.func.value]
-    plain = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
+    if (inner := converted_value(node)) is not None:
+        return [inner]
+    plain = call_args(node)
     return plain[:1] if called_name(node) in _UNCHANGED else plain
-
-
-def _is_conversion(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
 
 
 def _axes(node: cst.BaseExpression) -> str:
@@ -302,7 +300,10 @@ def _combined(operator: cst.CSTNode, one: _Value, two: _Value) -> _Value:
         return None
     if isinstance(operator, (cst.FloorDivide, cst.Modulo)) and not np.all(two):
         return None
-    value = compute(one, two)
+    try:
+        value = compute(one, two)
+    except ValueError:  # the name of one stands for a block of another length here
+        return None
     return value if isinstance(value, np.ndarray) else int(value)
 
 

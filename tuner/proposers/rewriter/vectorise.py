@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -19,6 +20,7 @@ from solkit.tuner.proposers.rewriter._lift import lifted_loop
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     JitFunction,
     KernelText,
     Launch,
@@ -29,7 +31,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     range_loop,
     render_code,
     running_updates,
-    single_assignment,
     statements_of,
     walk_statements,
     with_body,
@@ -125,9 +126,7 @@ class _Blocks:
     launch: Launch
     width: str
 
-    def lift(
-        self, loop: Loop, before: Sequence[cst.BaseStatement], after: Sequence[cst.BaseStatement]
-    ) -> cst.BaseStatement | None:
+    def lift(self, loop: Loop, before: Body, after: Body) -> cst.BaseStatement | None:
         """Return a loop over blocks; ``None`` if that cannot be."""
         function = self.launch.function
         if not _takes_one(loop, function) or not _loads_move(loop):
@@ -142,10 +141,7 @@ class _Blocks:
 
 
 def _with_blocks(
-    body: Sequence[cst.BaseStatement],
-    before: Sequence[cst.BaseStatement],
-    after: Sequence[cst.BaseStatement],
-    blocks: _Blocks,
+    body: Body, before: Body, after: Body, blocks: _Blocks
 ) -> tuple[list[cst.BaseStatement], int]:
     """Return statements with loops over blocks, and how many there are.
 
@@ -200,8 +196,7 @@ def _takes_one(loop: Loop, function: JitFunction) -> bool:
 def _loads_move(loop: Loop) -> bool:
     """Tell whether a loop's loads change place from trip to trip."""
     dependent = {loop.name, *(binding.target for binding in running_updates(loop).values())}
-    for statement in walk_statements(loop.body):
-        binding = single_assignment(statement)
-        if binding is not None and names_within(binding.value) & dependent:
+    for binding in assignments_in(walk_statements(loop.body)):
+        if names_within(binding.value) & dependent:
             dependent.add(binding.target)
     return any(names_within(call) & dependent for call in calls_within(loop.node, "tl.load"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -18,8 +18,10 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
+from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    Body,
     KernelText,
     Launch,
     called_name,
@@ -39,7 +41,6 @@ from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
     argument_aliases,
     as_blocked_loop,
-    base_pointer,
     is_runtime_size,
     reads_other_trips,
     without_repeats,
@@ -139,19 +140,18 @@ def _names_and_arguments(node: cst.BaseExpression) -> set[str]:
     }
 
 
-def _without_unread_stores(
-    body: Sequence[cst.BaseStatement], launch: Launch
-) -> list[cst.BaseStatement]:
+def _without_unread_stores(body: Body, launch: Launch) -> list[cst.BaseStatement]:
     """Return statements without stores to tensors that only the launch has, and no longer reads."""
     params = launch.function.params
+    pointers = Pointers(body, set(params) - set(launch.function.constants))
     stores = {
-        id(statement): base_pointer(call.args[0].value, params)
+        id(statement): pointers.bases(call.args[0].value)
         for statement in body
         if isinstance(statement, cst.SimpleStatementLine)
         for call in calls_within(statement, "tl.store")
     }
     for name in [name for name in params if _is_scratch(launch, name)]:
-        rest = [s for s in body if stores.get(id(s)) != name]
+        rest = [s for s in body if stores.get(id(s)) != frozenset({name})]
         if name not in names_within(*map(_without_types, rest)):
             body = rest
     return list(body)

@@ -81,3 +81,15 @@ def test_loads_that_gain_nothing_or_are_not_understood_stay(name):
         assert old in source
         source = source.replace(old, new)
     assert not any("tl.trans(tl.load" in variant for variant in turned(source))
+
+
+def test_a_name_that_stands_for_blocks_of_two_lengths_is_not_known():
+    other = """
+    for i in range(0, 2):
+        k = i + tl.arange(0, 64)
+        tl.store(y_ptr + k + tl.arange(0, 64), 0.0)
+"""
+    source = PIXELS.replace("    place = (image", f"{other}    place = (image")
+    (variant,) = turned(source)
+    assert variant.count("tl.trans(") == 1
+    assert "tl.trans(acc)" in variant

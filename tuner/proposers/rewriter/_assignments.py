@@ -1,0 +1,120 @@
+"""Assignments among statements: what names get, and which of them something needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._parse import (
+    Assignment,
+    Body,
+    assigned_names,
+    calls_within,
+    count_uses,
+    names_within,
+    nodes_within,
+    single_assignment,
+    walk_statements,
+    with_each,
+)
+
+__all__ = [
+    "assignments_in",
+    "last_values",
+    "needed_for",
+    "read_part",
+    "single_values",
+    "straight_values",
+    "values_of",
+    "without_assignments",
+    "without_unread_pointers",
+    "without_unused",
+]
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+
+
+def assignments_in(body: Iterable[cst.CSTNode]) -> list[Assignment]:
+    """Return those of some nodes that are assignments to one name."""
+    return [binding for node in body if (binding := single_assignment(node)) is not None]
+
+
+def last_values(body: Iterable[cst.CSTNode]) -> dict[str, cst.BaseExpression]:
+    """Return what names get from the last of their assignments among statements."""
+    return {binding.target: binding.value for binding in assignments_in(body)}
+
+
+def values_of(name: str, body: Iterable[cst.CSTNode]) -> list[cst.BaseExpression]:
+    """Return what statements assign to a name, in their order."""
+    return [binding.value for binding in assignments_in(body) if binding.target == name]
+
+
+def single_values(body: Body, params: Collection[str] = ()) -> dict[str, cst.BaseExpression]:
+    """Return what names stand for that are assigned once, in loops too, and are no parameters."""
+    counts = Counter((*assigned_names(*body), *params))
+    bindings = assignments_in(walk_statements(body))
+    return {binding.target: binding.value for binding in bindings if counts[binding.target] == 1}
+
+
+def straight_values(body: Body) -> dict[str, cst.BaseExpression]:
+    """Return what statements themselves assign to names that get nothing else, nor grow."""
+    counts = Counter(assigned_names(*body))
+    return {
+        binding.target: binding.value
+        for binding in assignments_in(body)
+        if counts[binding.target] == 1 and binding.target not in names_within(binding.value)
+    }
+
+
+def read_part(statement: cst.BaseStatement) -> cst.CSTNode:
+    """Return what a statement reads: of an assignment to a name, its value."""
+    binding = single_assignment(statement)
+    return statement if binding is None else binding.value
+
+
+def needed_for(names: Collection[str], body: Body) -> list[cst.BaseStatement]:
+    """Return the statements that names follow from."""
+    used, kept = set(names), []
+    for statement in reversed(body):
+        if set(assigned_names(statement)) & used:
+            used |= names_within(statement)
+            kept.append(statement)
+    return kept[::-1]
+
+
+def without_assignments(
+    body: Iterable[cst.BaseStatement], names: Collection[str]
+) -> list[cst.BaseStatement]:
+    """Return statements but for assignments to one of some names."""
+    return [s for s in body if (own := single_assignment(s)) is None or own.target not in names]
+
+
+def without_unused(body: Body, kept: Collection[str] = ()) -> list[cst.BaseStatement]:
+    """Return statements without assignments to names that nothing reads; what writes stays."""
+    statements = list(body)
+    while True:
+        used = {*kept, *names_within(*map(read_part, statements))}
+        idle = [a for a in assignments_in(statements) if not calls_within(a.value, *WRITES)]
+        fewer = without_assignments(statements, {a.target for a in idle} - used)
+        if len(fewer) == len(statements):
+            return statements
+        statements = fewer
+
+
+def without_unread_pointers(node: _Node, param: str) -> _Node:
+    """Return a node without assignments from a parameter to names that nothing reads."""
+    while True:
+        gone: dict[int, Sequence[cst.CSTNode]] = {
+            id(statement): []
+            for statement in nodes_within(node)
+            if (binding := single_assignment(statement)) is not None
+            and param in names_within(binding.value)
+            and count_uses(node, binding.target) == 1
+        }
+        if not gone:
+            return node
+        node = with_each(node, gone)
