@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from solkit.core import (
-    Bound,
-    Case,
-    Device,
-    Fusion,
-    Needed,
-    Part,
-    PartBound,
-    Result,
-    Verdict,
-    Work,
-)
+from solkit.core import Bound, Case, Device, Fusion, Needed, Part, PartBound, Result, Verdict, Work
 from solkit.roofline import hard_bound
 from solkit.roofline.bound import bound
 from solkit.roofline.kernel.gap import decompose_gap

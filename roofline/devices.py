@@ -361,11 +361,7 @@ def _catalogued(key: str) -> Device:
 
 
 def assemble(
-    key: str,
-    hardware: Hardware,
-    source: str,
-    uuid: str | None = None,
-    notes: tuple[str, ...] = (),
+    key: str, hardware: Hardware, source: str, uuid: str | None = None, notes: tuple[str, ...] = ()
 ) -> Device:
     """Build a `Device` from a SKU's rates and one GPU's figures.
 

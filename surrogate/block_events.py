@@ -179,12 +179,7 @@ class EventRecorder:
         return value
 
     def record(
-        self,
-        kind: str,
-        elements: Number,
-        *,
-        width: Number = 4.0,
-        details: Details = _PLAIN,
+        self, kind: str, elements: Number, *, width: Number = 4.0, details: Details = _PLAIN
     ) -> None:
         """Add an event."""
         if self._is_silent:

@@ -84,9 +84,7 @@ class Setting:
 
     @staticmethod
     def on_device(
-        device: Device,
-        work: tuple[float, float, float],
-        geometry: tuple[Array, Array, Array],
+        device: Device, work: tuple[float, float, float], geometry: tuple[Array, Array, Array]
     ) -> Setting:
         """Return the setting of candidates for one problem.
 

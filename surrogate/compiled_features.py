@@ -41,10 +41,7 @@ def bounded_log2(value: float) -> float:
 
 
 def compiled_features(
-    problem: Problem,
-    device: Device,
-    kernels: Sequence[KernelAnalysis],
-    main: KernelAnalysis | None,
+    problem: Problem, device: Device, kernels: Sequence[KernelAnalysis], main: KernelAnalysis | None
 ) -> Features:
     """Return features of the groups model, machine and requests.
 

@@ -167,11 +167,7 @@ class RegressorSettings:
         from solkit.surrogate.language.regressor import LanguageRegressor
 
         regressor = LanguageRegressor(
-            self.backbone,
-            adapt=self.adapt,
-            shape=self.shape,
-            device=self.device,
-            seed=self.seed,
+            self.backbone, adapt=self.adapt, shape=self.shape, device=self.device, seed=self.seed
         )
         resumes = checkpoint is not None and checkpoint.exists()
         if self.pretraining is not None and not resumes:

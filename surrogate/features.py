@@ -171,9 +171,7 @@ def all_features(problem: Problem, device: Device, candidates: Candidates) -> Co
     return columns
 
 
-def features_of_problems(
-    tasks: Sequence[tuple[Problem, Device, Candidates]],
-) -> list[Columns]:
+def features_of_problems(tasks: Sequence[tuple[Problem, Device, Candidates]]) -> list[Columns]:
     """Return the features of candidates for some problems.
 
     Programs are followed together where several problems' candidates run the same.

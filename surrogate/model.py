@@ -180,11 +180,7 @@ class Surrogate:
         return trees if stacked is None else replace(trees, calibration=stacked.calibration)
 
     def forecast_captured(
-        self,
-        problem: Problem,
-        device: Device,
-        launches: Launches,
-        single: bool = False,
+        self, problem: Problem, device: Device, launches: Launches, single: bool = False
     ) -> Forecasts:
         """Forecast many captured candidates for one problem, given as arrays.
 

@@ -253,8 +253,7 @@ def table_of_entries(entries: Sequence[Entry]) -> Table:
 
 def _feature_task(entries: Sequence[Entry]) -> tuple[Problem, Device, Candidates]:
     candidates = Candidates(
-        [entry.kernels for entry in entries],
-        [entry.source for entry in entries],
+        [entry.kernels for entry in entries], [entry.source for entry in entries]
     )
     return entries[0].problem, entries[0].device, candidates
 

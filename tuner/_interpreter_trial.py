@@ -37,13 +37,7 @@ from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.exact import is_inexact, reference_in
 from solkit.processes.priority import lower_priority
 from solkit.roofline import devices
-from solkit.tuner._trial_inputs import (
-    OWN,
-    Change,
-    changed_inputs,
-    has_plain_values,
-    noted_strides,
-)
+from solkit.tuner._trial_inputs import OWN, Change, changed_inputs, has_plain_values, noted_strides
 from solkit.tuner._trial_sizes import (
     SizeLimits,
     TrialSize,

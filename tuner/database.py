@@ -111,11 +111,7 @@ class Database:
         return results_of_runs(row for row in rows if shape is None or has_shape(row, shape))
 
     def known(
-        self,
-        kernel_id: str,
-        shape: Mapping[str, Value],
-        device: str,
-        bound_ms: float | None = None,
+        self, kernel_id: str, shape: Mapping[str, Value], device: str, bound_ms: float | None = None
     ) -> TransferPrior:
         """Return what was measured of a kernel, at any shape and on any GPU, as a belief about one.
 

@@ -51,10 +51,7 @@ class EarlyStopping:
         self._calm = 0  # outcomes in a row after which too little was to be expected
 
     def note_outcome(
-        self,
-        measured: int,
-        expected_gain: Callable[[], float],
-        better_chance: Callable[[], float],
+        self, measured: int, expected_gain: Callable[[], float], better_chance: Callable[[], float]
     ) -> None:
         """Take up an outcome.
 

@@ -20,12 +20,7 @@ from dataclasses import dataclass, replace
 from solkit.core import Configuration, Difference, Outcome, Ratio
 from solkit.core.tuning import Final
 from solkit.measure.benches import Bench
-from solkit.measure.timing.comparison_statistics import (
-    LIKENESS,
-    TICK_MS,
-    compute_ratio,
-    difference,
-)
+from solkit.measure.timing.comparison_statistics import LIKENESS, TICK_MS, compute_ratio, difference
 from solkit.tuner.tuning_problem import REPEAT, TuningProblem, identity_of
 
 __all__ = [

@@ -86,13 +86,13 @@ def smaller_shapes(shape: Mapping[str, Value]) -> Iterator[dict[str, Value]]:
         yield dict(smaller)
 
 
-def spread_shapes(shapes: Sequence[_Shape], most: int = _MOST_UNNAMED) -> list[_Shape]:
+def spread_shapes(shapes: Sequence[_Shape]) -> list[_Shape]:
     """Return at most so many shapes to hold out: of more, some from smallest to largest."""
-    if len(shapes) <= most:
+    if len(shapes) <= _MOST_UNNAMED:
         return list(shapes)
     by_size = sorted(shapes, key=lambda s: math.prod(v for v in s.values() if type(v) is int))
-    step = (len(shapes) - 1) / (most - 1)
-    return [by_size[round(place * step)] for place in range(most)]
+    step = (len(shapes) - 1) / (_MOST_UNNAMED - 1)
+    return [by_size[round(place * step)] for place in range(_MOST_UNNAMED)]
 
 
 def pass_gate(

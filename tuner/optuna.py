@@ -216,10 +216,7 @@ def value_of(trial: FrozenTrial) -> float | None:
 
 
 def trial_value(
-    trial: FrozenTrial,
-    state: TrialState,
-    values: Sequence[float] | None,
-    above: float = -math.inf,
+    trial: FrozenTrial, state: TrialState, values: Sequence[float] | None, above: float = -math.inf
 ) -> float | None:
     """Return the value of a trial that ended in this state with these values.
 

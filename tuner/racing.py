@@ -23,7 +23,6 @@ def race_contenders(
     bench: Bench,
     task: TuningProblem,
     budget_s: float = math.inf,
-    rounds: int = _ROUNDS,
     heard: Heard = lambda *_: None,
     spent_s: float = 0.0,
 ) -> None:
@@ -36,7 +35,6 @@ def race_contenders(
         bench: measures; nothing may be pending.
         task: whose contenders race.
         budget_s: GPU seconds, from now on.
-        rounds: at most so many.
         heard: receives each outcome.
         spent_s: GPU seconds that were spent before.
 
@@ -45,7 +43,7 @@ def race_contenders(
     """
     spent = GpuSeconds(bench, spent_s)
     budget_s += spent_s
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         rivals = task.contenders()
         before = sum(rival.samples for rival in rivals)
         if len(rivals) < 2 or spent.gpu_s >= budget_s:

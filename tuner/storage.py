@@ -43,10 +43,7 @@ VARIABLE = "SOLKIT_STUDIES"
 """The environment variable that names another folder for `default_url`."""
 
 _FORMS = "sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
-_PIP = {
-    "psycopg": "pip install 'solkit[postgres]'",
-    "psycopg2": "pip install psycopg2-binary",
-}
+_PIP = {"psycopg": "pip install 'solkit[postgres]'", "psycopg2": "pip install psycopg2-binary"}
 _PATIENCE_S = 60.0
 _CONNECT_S = 5.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 2.0

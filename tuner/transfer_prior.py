@@ -182,10 +182,7 @@ class CompositePrior:
 
         (mean, sd), (other, other_sd) = (e.log2_ms(points) for e in (self._measured, self._other))
         unknown = np.isnan(mean)
-        return (
-            np.where(unknown, other + self._shift, mean),
-            np.where(unknown, other_sd, sd),
-        )
+        return (np.where(unknown, other + self._shift, mean), np.where(unknown, other_sd, sd))
 
     def fails(self, points: Sequence[Params]) -> Array:
         """Return the chance of failing, (points,)."""

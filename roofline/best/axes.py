@@ -22,7 +22,7 @@ Dims = tuple[Dim, ...]
 Sizes = Mapping[int, int]
 """The size of each atom."""
 
-_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
+_PRIMES = (2, 3, 5, 7, 11, 13)
 
 
 class MismatchError(Exception):
@@ -162,7 +162,7 @@ class Axes:
 
     # ------------------------------------------------------------------------ other sizes
 
-    def other_sizes(self, generator: random.Random, most: int = 13) -> Sizes:
+    def other_sizes(self, generator: random.Random) -> Sizes:
         """Return sizes of the finest atoms, as far as possible small, prime and different.
 
         Raises:
@@ -176,7 +176,7 @@ class Axes:
         results = {leaf for rule in self._derived for leaf in self.resolved(rule.dim)}
         for attempt in range(400):
             sizes = {leaf: self.sizes[leaf] for leaf in fixed}
-            primes = [p for p in _PRIMES if p <= most]
+            primes = list(_PRIMES)
             generator.shuffle(primes)
             for count, leaf in enumerate(n for n in leaves if n not in fixed | results | windows):
                 sizes[leaf] = min(primes[count % len(primes)], self.sizes[leaf])

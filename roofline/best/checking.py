@@ -23,11 +23,7 @@ _TOLERANCE = 1e-9
 
 def compiled(code: str, function: str) -> Callable[..., list[torch.Tensor]]:
     """Return a function of a plan's code; its results are a list."""
-    namespace: dict[str, Any] = {
-        "torch": torch,
-        "F": torch.nn.functional,
-        "aten": torch.ops.aten,
-    }
+    namespace: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "aten": torch.ops.aten}
     exec(compile(code, "<plan>", "exec"), namespace)
 
     def call(*inputs: torch.Tensor) -> list[torch.Tensor]:

@@ -83,12 +83,7 @@ class _Phase:
 
 
 def phases(
-    equation: Equation,
-    data: int,
-    tap: int,
-    result: int,
-    free: int | None,
-    size: Mapping[int, int],
+    equation: Equation, data: int, tap: int, result: int, free: int | None, size: Mapping[int, int]
 ) -> tuple[int, int, tuple[_Phase, ...]] | None:
     """Return a composite convolution as plain ones: how many phases, their stride, and each.
 

@@ -68,13 +68,13 @@ class Derivation:
         writer = Writer(self.graph, self.dimensions, Labels(), sizes)
         return [writer.shape(self.dimensions.of(value)) for value in self.graph.inputs]
 
-    def smaller_sizes(self, count: int, seed: int = 0) -> list[Sizes]:
+    def smaller_sizes(self, count: int) -> list[Sizes]:
         """Return different sets of small sizes of the atoms of program and plan.
 
         Raises:
             NoPlanError: there are none.
         """
-        generator = random.Random(seed)
+        generator = random.Random(0)
         sets: list[Sizes] = []
         for _ in range(20 * count):
             sizes = self.dimensions.axes.other_sizes(generator)

@@ -160,8 +160,7 @@ def _boxes_first(term: Term, labels: Labels, axes: Axes) -> Term:
         )
         middle = labels.new(atom)
         filtered = Equation(
-            ((data, -1), (middle, 1), (box, sign * equation.factor(box))),
-            sign * equation.constant,
+            ((data, -1), (middle, 1), (box, sign * equation.factor(box))), sign * equation.constant
         )
         slid = Equation(((middle, -1), *rest))
         kept = tuple(eq for eq in term.equations if eq is not equation)

@@ -43,11 +43,7 @@ class _Path:
         """Return the path with one more op."""
         total = {key: self.alone.get(key, 0.0) + alone.get(key, 0.0) for key in alone}
         return _Path(
-            self.steps + steps,
-            self.columns + columns,
-            {**self.alone, **total},
-            op.name,
-            op.line,
+            self.steps + steps, self.columns + columns, {**self.alone, **total}, op.name, op.line
         )
 
 

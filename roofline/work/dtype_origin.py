@@ -42,10 +42,7 @@ _FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """Magnitudes of e2m1: OCP Microscaling Formats 1.0, table 5."""
 
 _FP4 = torch.float4_e2m1fn_x2
-_FP8 = (
-    *(torch.float8_e4m3fn, torch.float8_e5m2),
-    *(torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
-)
+_FP8 = (*(torch.float8_e4m3fn, torch.float8_e5m2), *(torch.float8_e4m3fnuz, torch.float8_e5m2fnuz))
 _HALVES = (torch.bfloat16, torch.float16)
 _FLOATS = (_FP4, *_FP8, *_HALVES)  # each holds those before it, bf16 and fp16 with scales
 _LARGEST = {torch.int8: 128, torch.uint8: 255}

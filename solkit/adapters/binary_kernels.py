@@ -323,11 +323,7 @@ _PORTABLE = 8  # blocks of a cluster: CUDA C++ Programming Guide, Thread Block C
 class _Attribute(ctypes.Structure):
     """``CUlaunchAttribute`` of cuda.h: an id, padded to 8 bytes, and a value of 64."""
 
-    _fields_ = (
-        ("id", ctypes.c_uint),
-        ("padding", ctypes.c_uint),
-        ("value", ctypes.c_uint * 16),
-    )
+    _fields_ = (("id", ctypes.c_uint), ("padding", ctypes.c_uint), ("value", ctypes.c_uint * 16))
 
 
 class _Config(ctypes.Structure):

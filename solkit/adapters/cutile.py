@@ -31,13 +31,7 @@ from solkit.core import Device
 from solkit.core.kernel_programs import KernelFunction, KernelProgram
 from solkit.errors import UnsupportedError
 
-__all__ = [
-    "CutileKernel",
-    "Signature",
-    "array_constraint",
-    "common_constraint",
-    "compiler_options",
-]
+__all__ = ["CutileKernel", "Signature", "array_constraint", "common_constraint", "compiler_options"]
 
 _LANES = 32
 _BULK = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED")
@@ -160,12 +154,7 @@ def _failed(error: Exception, architecture: str) -> Compiled:
 
 
 def _compiled(
-    name: str,
-    result: Any,
-    function: Function,
-    signature: Signature,
-    device: Device,
-    seconds: float,
+    name: str, result: Any, function: Function, signature: Signature, device: Device, seconds: float
 ) -> Compiled:
     """Return what a binary and its IR say."""
     threads = math.prod(function.threads or (function.most_threads or _LANES, 1, 1))

@@ -29,12 +29,7 @@ from solkit.adapters.fake_cuda.contents import forget_contents
 from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.adapters.fake_cuda.storage import data_ptr, storage_at
 from solkit.adapters.generated_code import GeneratedCode, GeneratedLaunch, launch_generated
-from solkit.adapters.launch_recording import (
-    Argument,
-    PackedArgument,
-    TensorArgument,
-    tensors_of,
-)
+from solkit.adapters.launch_recording import Argument, PackedArgument, TensorArgument, tensors_of
 from solkit.adapters.ptx_entries import entries_of
 from solkit.adapters.tensor_maps import DESCRIPTOR_BYTES, described_tensor
 

@@ -8,11 +8,7 @@ from typing import Any
 import torch
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters.kernel_programs import (
-    binding_of_value,
-    context_of_kernel,
-    program_of_kernel,
-)
+from solkit.adapters.kernel_programs import binding_of_value, context_of_kernel, program_of_kernel
 from solkit.adapters.live_calls import RequestedLaunch, tensor_behind
 from solkit.core import Binding, KernelProgram, Launch, TensorLayout, Value
 from solkit.core.recordings import RecordedLaunch

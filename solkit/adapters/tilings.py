@@ -84,10 +84,7 @@ class TileProof:
         self._apart: dict[object, bool] = {}
 
     def axis_for(
-        self,
-        buffers: ArgumentBuffers,
-        grid: Sequence[int] | None,
-        arguments: Mapping[str, Any],
+        self, buffers: ArgumentBuffers, grid: Sequence[int] | None, arguments: Mapping[str, Any]
     ) -> int | None:
         """Return the axis of the grid that follows for a launch; ``None`` if more does, or may.
 

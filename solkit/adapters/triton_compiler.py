@@ -391,10 +391,7 @@ def _make_source(kernel: Specialisation) -> ASTSource:
     """Return the compiler's input, in the kernel's language: Triton or Gluon."""
     source = GluonASTSource if kernel.function.is_gluon() else ASTSource
     return source(
-        kernel.function,
-        dict(kernel.signature),
-        dict(kernel.constexprs),
-        dict(kernel.attrs),
+        kernel.function, dict(kernel.signature), dict(kernel.constexprs), dict(kernel.attrs)
     )
 
 

@@ -270,11 +270,7 @@ class Watch:
         natural = range(total)[::-1] if self.backwards else range(total)
         drawn = natural if total <= _FEW else _draw_numbers(total, self.seed)
         for index in itertools.chain((0, total - 1) if total > _FEW else (), drawn):
-            yield (
-                index // (grid[1] * grid[2]),
-                index // grid[2] % grid[1],
-                index % grid[2],
-            )
+            yield (index // (grid[1] * grid[2]), index // grid[2] % grid[1], index % grid[2])
 
     def allow_tensors(self, tensors: list[torch.Tensor]) -> None:
         """Allow accesses only within these tensors' storages from now on."""

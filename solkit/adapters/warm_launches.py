@@ -43,11 +43,7 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters import fake_triton, live_tuned
 from solkit.adapters.launch_records import program_digest
-from solkit.adapters.triton_compiler import (
-    compiler_environment,
-    gpu_target,
-    warn_if_untested,
-)
+from solkit.adapters.triton_compiler import compiler_environment, gpu_target, warn_if_untested
 from solkit.core import Binding, Device, Value
 from solkit.core.recordings import PrecompiledKernel, RecordedLaunch
 from solkit.core.tuned import complete_params

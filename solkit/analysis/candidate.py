@@ -21,15 +21,7 @@ from solkit.analysis.triton.compiling import compile_all
 from solkit.analysis.triton.feasible_configs import passed_over
 from solkit.analysis.triton.recipes import Recipes
 from solkit.analysis.unread_inputs import unread_inputs
-from solkit.core import (
-    Analysis,
-    AnalysisStatus,
-    Depth,
-    Device,
-    Facts,
-    KernelAnalysis,
-    Value,
-)
+from solkit.core import Analysis, AnalysisStatus, Depth, Device, Facts, KernelAnalysis, Value
 from solkit.errors import SolkitError
 from solkit.kernelfiles import Workload
 from solkit.roofline.kernel.evaluate import described
@@ -283,11 +275,7 @@ def captured_only(
         return _without_launches(run)
     facts = [Facts(launch, Depth.CAPTURED) for launch in launches]
     all_facts = library.with_operators(
-        facts,
-        run.captured.library,
-        device,
-        Depth.CAPTURED,
-        lambda op_facts: op_facts,
+        facts, run.captured.library, device, Depth.CAPTURED, lambda op_facts: op_facts
     )
     kernels = tuple(map(KernelAnalysis, all_facts))
     seen = run.captured.is_whole and not run.extensions.unseen

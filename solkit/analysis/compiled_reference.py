@@ -234,11 +234,7 @@ class _Problem:
             return {}
         return {} if new is None else _same_values(_state(built), _state(new), lacking)
 
-    def reference(
-        self,
-        device: Device,
-        caller: Caller | None = None,
-    ) -> Reference:
+    def reference(self, device: Device, caller: Caller | None = None) -> Reference:
         """Return the reference, for another kernel's entry point if there is one."""
         workload = self.workload
         model = getattr(workload.reference, "model", None)

@@ -179,11 +179,7 @@ class Pool:
     """
 
     def __init__(
-        self,
-        device: Device,
-        jobs: Jobs,
-        workers: int,
-        env: Mapping[str, str] | None = None,
+        self, device: Device, jobs: Jobs, workers: int, env: Mapping[str, str] | None = None
     ) -> None:
         self._device, self._jobs = device, jobs
         self._env = dict(env or {})

@@ -142,8 +142,7 @@ Shapes = Annotated[
     typer.Option(metavar="M=4096,N=1000", help="A shape; repeatable. Default: the file's."),
 ]
 Shape = Annotated[
-    str | None,
-    typer.Option(metavar="M=4096,N=1000", help="The shape. Default: the file's first."),
+    str | None, typer.Option(metavar="M=4096,N=1000", help="The shape. Default: the file's first.")
 ]
 Params = Annotated[
     list[str] | None,
@@ -187,8 +186,7 @@ CustomKernel = Annotated[
     ),
 ]
 Json = Annotated[
-    str | None,
-    typer.Option(metavar="FILE|-", help="Write JSON to FILE; `-` is stdout."),
+    str | None, typer.Option(metavar="FILE|-", help="Write JSON to FILE; `-` is stdout.")
 ]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ops and lines behind each resource.")

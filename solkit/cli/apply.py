@@ -27,8 +27,7 @@ _Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A tuned folder, as `solkit batch` writes it.")
 ]
 _Command = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[-- COMMAND...]", help="With --verify: the program."),
+    list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="With --verify: the program.")
 ]
 _Check = Annotated[
     bool,

@@ -35,8 +35,7 @@ _Groups = Annotated[
     ),
 ]
 _Protocol = Annotated[
-    Protocol,
-    typer.Option(help="Where inputs start: cold in DRAM; warm in L2, if they fit."),
+    Protocol, typer.Option(help="Where inputs start: cold in DRAM; warm in L2, if they fit.")
 ]
 _Symbolic = Annotated[
     str | None,

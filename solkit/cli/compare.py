@@ -24,12 +24,10 @@ _Candidates = Annotated[
     list[str], typer.Argument(metavar="CANDIDATE...", help="Kernel files for the same problem.")
 ]
 _Reference = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="The file with the reference, if BASE has none."),
+    str | None, typer.Option(metavar="FILE", help="The file with the reference, if BASE has none.")
 ]
 _BaseParams = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BLOCK=512", help="Parameters of the base; repeatable."),
+    list[str] | None, typer.Option(metavar="BLOCK=512", help="Parameters of the base; repeatable.")
 ]
 _Params = Annotated[
     list[str] | None,
@@ -38,9 +36,7 @@ _Params = Annotated[
 _Budget = Annotated[
     float,
     typer.Option(
-        min=0.0,
-        metavar="SECONDS",
-        help="Wall time for a comparison's turns, beyond the minimum.",
+        min=0.0, metavar="SECONDS", help="Wall time for a comparison's turns, beyond the minimum."
     ),
 ]
 

@@ -50,8 +50,7 @@ _Into = Annotated[
     Path, typer.Argument(metavar="STORE", help="A store's folder; created if missing.")
 ]
 _Where = Annotated[
-    str | None,
-    typer.Option(metavar="SQL", help="Only these rows, e.g. \"family = 'softmax'\"."),
+    str | None, typer.Option(metavar="SQL", help="Only these rows, e.g. \"family = 'softmax'\".")
 ]
 
 
@@ -143,8 +142,7 @@ def _import_rows(file: Path, format: str | None, labels: Labels) -> Imported:  #
 def export(
     store: _Store,
     destination: Annotated[
-        Path,
-        typer.Argument(metavar="DESTINATION", help="A file; a new folder for huggingface."),
+        Path, typer.Argument(metavar="DESTINATION", help="A file; a new folder for huggingface.")
     ],
     to: Annotated[
         str,
@@ -225,8 +223,7 @@ def query(
     ],
     json: _options.Json = None,
     csv: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|-", help="Write CSV to FILE; `-` is stdout."),
+        str | None, typer.Option(metavar="FILE|-", help="Write CSV to FILE; `-` is stdout.")
     ] = None,
     verbose: _options.Tracebacks = False,
 ) -> None:

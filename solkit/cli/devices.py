@@ -8,10 +8,7 @@ from solkit.errors import SolkitError
 __all__ = ["devices"]
 
 
-def devices(
-    json: _options.Json = None,
-    verbose: _options.Tracebacks = False,
-) -> None:
+def devices(json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
     """List the GPUs of this machine, the catalogue, and calibrations."""
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)

@@ -23,8 +23,7 @@ EPILOG = (
 _THRESHOLD = 0.05
 
 _Kernels = Annotated[
-    list[str],
-    typer.Argument(metavar="KERNEL...", help="Kernel files, folders of them, or `zoo`."),
+    list[str], typer.Argument(metavar="KERNEL...", help="Kernel files, folders of them, or `zoo`.")
 ]
 _Triton = Annotated[
     list[str] | None,

@@ -97,8 +97,7 @@ _On = Annotated[
     ),
 ]
 _Problems = Annotated[
-    str | None,
-    _options.advanced(metavar="FOLDER", help="Of --on: where the problems' files are."),
+    str | None, _options.advanced(metavar="FOLDER", help="Of --on: where the problems' files are.")
 ]
 _Device = Annotated[
     str | None,

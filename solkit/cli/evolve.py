@@ -130,8 +130,7 @@ _Out = Annotated[
     ),
 ]
 _Html = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write the lineage with diffs as an HTML page."),
+    str | None, typer.Option(metavar="FILE", help="Write the lineage with diffs as an HTML page.")
 ]
 
 

@@ -22,8 +22,7 @@ _Source = Annotated[
 _Function = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
-        help="The launcher, class or @triton.jit function to score. Default: found.",
+        metavar="NAME", help="The launcher, class or @triton.jit function to score. Default: found."
     ),
 ]
 _Out = Annotated[

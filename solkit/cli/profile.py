@@ -39,8 +39,7 @@ _Skip = Annotated[
     typer.Option(min=0, metavar="N", help="Skip the first N steps. Default for a script: 3."),
 ]
 _Calls = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="Stop the script after N more calls of its model."),
+    int, typer.Option(min=1, metavar="N", help="Stop the script after N more calls of its model.")
 ]
 _TraceOut = Annotated[
     str | None, typer.Option(metavar="FILE", help="Save the script's trace (.json, .json.gz).")

@@ -33,8 +33,7 @@ _Arguments = Annotated[
 _Out = Annotated[str, typer.Option(metavar="FOLDER", help="Where the launches go.")]
 _Skip = Annotated[int, typer.Option(min=0, metavar="N", help="Skip N calls of its model.")]
 _Calls = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Record N calls of its model. Default: all."),
+    int | None, typer.Option(min=1, metavar="N", help="Record N calls of its model. Default: all.")
 ]
 
 

@@ -33,8 +33,7 @@ _Priors = Annotated[
     ),
 ]
 _Method = Annotated[
-    str,
-    typer.Option(help="solkit, random, or a sampler of Optuna's: tpe, optuna-gp."),
+    str, typer.Option(help="solkit, random, or a sampler of Optuna's: tpe, optuna-gp.")
 ]
 _Where = Annotated[str | None, typer.Option(metavar="SQL", help="Which rows of a store to replay.")]
 _Least = Annotated[

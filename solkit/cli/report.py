@@ -12,8 +12,7 @@ from solkit.cli.exit_codes import Exit
 __all__ = ["report"]
 
 _Reports = Annotated[
-    list[str],
-    typer.Argument(metavar="REPORT.json", help="What `solkit score --json` wrote."),
+    list[str], typer.Argument(metavar="REPORT.json", help="What `solkit score --json` wrote.")
 ]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")

@@ -235,9 +235,7 @@ def _skip_reason(row: Outcome, triton: str | None, on: Outcome | None) -> str:
 
 
 def _write_batch(
-    log: OutcomeLog,
-    batch: Sequence[tuple[Group, str | None]],
-    progress: Progress,
+    log: OutcomeLog, batch: Sequence[tuple[Group, str | None]], progress: Progress
 ) -> None:
     compiled = [group for group, _ in batch if group.depth is Depth.COMPILED]
     links = {place: group.facts_id for group in compiled for place in group.rows}

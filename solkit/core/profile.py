@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from solkit.core.devices import Device
 from solkit.core.work import Bound
 
-__all__ = [
-    "IdleTime",
-    "Profile",
-    "ProfiledCase",
-    "ProfiledKernel",
-    "ProfiledOp",
-    "ProfiledProblem",
-]
+__all__ = ["IdleTime", "Profile", "ProfiledCase", "ProfiledKernel", "ProfiledOp", "ProfiledProblem"]
 
 
 @dataclass(frozen=True)

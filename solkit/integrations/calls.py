@@ -83,11 +83,7 @@ def tune_call(
         path = Path(folder) / "call.py" if how.path is None else Path(how.path)
         call_file(launch, path, args, kwargs, how.kernel)
         return tune(
-            path,
-            gpu_seconds=how.gpu_seconds,
-            bench=how.bench,
-            settings=how.settings,
-            show=how.show,
+            path, gpu_seconds=how.gpu_seconds, bench=how.bench, settings=how.settings, show=how.show
         )
 
 

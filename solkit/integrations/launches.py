@@ -149,10 +149,7 @@ def _compile_captured(captured: CapturedLaunch, device: Device) -> None:
 
 
 def _probe_launches(
-    launches: Sequence[Launch],
-    able: Sequence[int],
-    device: Device,
-    meanwhile: Callable[[], None],
+    launches: Sequence[Launch], able: Sequence[int], device: Device, meanwhile: Callable[[], None]
 ) -> dict[int, Facts | None]:
     """Return the facts of the first launch that can be lowered, and of those before it."""
     facts_by_place: dict[int, Facts | None] = {}

@@ -117,9 +117,7 @@ def result_of(graded: Graded) -> Any:
     if graded.gap is not None:
         metrics["gap"] = graded.gap
     try:
-        from openevolve.evaluation_result import (  # type: ignore[import-not-found,unused-ignore]
-            EvaluationResult,
-        )
+        from openevolve.evaluation_result import EvaluationResult  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return metrics
     return EvaluationResult(metrics=metrics, artifacts=describe_grade(graded))

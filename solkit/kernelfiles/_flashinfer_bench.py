@@ -27,11 +27,7 @@ from pydantic import Field, model_validator
 
 from solkit.core import Tolerance
 from solkit.errors import KernelFileError
-from solkit.kernelfiles._problem_folder import (
-    ProblemFiles,
-    ProblemFolderKernel,
-    outputs_that_agree,
-)
+from solkit.kernelfiles._problem_folder import ProblemFiles, ProblemFolderKernel, outputs_that_agree
 from solkit.kernelfiles._records import (
     ConstAxis,
     Definition,

@@ -47,9 +47,7 @@ _SYSTEM = """
     /etc/nsswitch.conf /etc/nvidia /etc/passwd
 """.split()
 
-_VARIABLES = {
-    *("LANG", "LANGUAGE", "LD_LIBRARY_PATH", "PATH", "TZ", "VIRTUAL_ENV", "CC", "CXX"),
-}
+_VARIABLES = {*("LANG", "LANGUAGE", "LD_LIBRARY_PATH", "PATH", "TZ", "VIRTUAL_ENV", "CC", "CXX")}
 _PREFIXES = (
     *("CUBLAS", "CUDA_", "CUDNN_", "KINETO_", "KMP_", "LC_", "MKL_", "NVIDIA_", "OMP_"),
     *("OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH", "TRITON_"),

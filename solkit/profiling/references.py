@@ -17,12 +17,7 @@ from solkit.adapters import fake_cuda
 from solkit.ops import Family, operator
 from solkit.profiling.matching import NONE
 from solkit.profiling.problems import Member, Request
-from solkit.profiling.replay import (
-    ATTENTION,
-    UnknownOpError,
-    allocating_overload,
-    recorded_call,
-)
+from solkit.profiling.replay import ATTENTION, UnknownOpError, allocating_overload, recorded_call
 
 __all__ = ["reference_texts"]
 

@@ -63,8 +63,7 @@ def counts(report: JudgeReport) -> dict[Plausibility, int]:
 def worst_first(judgements: Sequence[Judgement]) -> list[Judgement]:
     """Return judgements by verdict, the nearest to the hard bound first."""
     return sorted(
-        judgements,
-        key=lambda j: (ORDER.index(j.plausibility), j.hard_slack or float("inf")),
+        judgements, key=lambda j: (ORDER.index(j.plausibility), j.hard_slack or float("inf"))
     )
 
 

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from solkit.core import (
-    Access,
-    Counters,
-    InstructionMix,
-    KernelAnalysis,
-    KernelModel,
-    SharedAccess,
-)
+from solkit.core import Access, Counters, InstructionMix, KernelAnalysis, KernelModel, SharedAccess
 from solkit.report.record_forms import Json, JsonModel, Number, RecordForm, Setting
 from solkit.roofline.kernel.counter_comparison import CounterComparison, compared
 
-__all__ = [
-    "DemandJson",
-    "LaunchJson",
-    "launch_model",
-]
+__all__ = ["DemandJson", "LaunchJson", "launch_model"]
 
 
 _Access = Annotated[Access, RecordForm(added=(("block_sectors", 0),))]

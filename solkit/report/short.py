@@ -7,15 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from solkit.core import (
-    AnalysisStatus,
-    Device,
-    Gap,
-    KernelAnalysis,
-    Measurement,
-    Result,
-    Verdict,
-)
+from solkit.core import AnalysisStatus, Device, Gap, KernelAnalysis, Measurement, Result, Verdict
 from solkit.report import counters, launches, units
 from solkit.report.advice import Advice, advice_of_rules, kernels_seen
 from solkit.report.overview import expected_ms, modelled_ms

@@ -13,16 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import (
-    Bound,
-    BoundTimes,
-    Device,
-    Measurement,
-    Report,
-    Resource,
-    Result,
-    Verdict,
-)
+from solkit.core import Bound, BoundTimes, Device, Measurement, Report, Resource, Result, Verdict
 from solkit.report import fusion, units
 from solkit.report.advice import launch_limited
 from solkit.roofline.hard_bound import slack_reasons

@@ -20,13 +20,7 @@ import solkit
 from solkit.core.codec import to_json
 from solkit.errors import InputError
 from solkit.service.requests import Ask, Profile, refuse_paths
-from solkit.service.settings import (
-    CPU,
-    QUEUED_FOR_A_GPU,
-    TEMPORARY,
-    QueueSettings,
-    ServiceSettings,
-)
+from solkit.service.settings import CPU, QUEUED_FOR_A_GPU, TEMPORARY, QueueSettings, ServiceSettings
 from solkit.service.store import Job, JobStore, Status, new_job
 
 __all__ = ["REUSED", "JobQueue", "QueueState", "hold_folder"]

@@ -396,12 +396,7 @@ class JobStore:
             raise QueueFullError(f"{own} jobs of yours are unfinished; try again later")
 
     def _finish_job(
-        self,
-        name: str,
-        attempt: int | None,
-        status: Status,
-        result: str | None,
-        error: str | None,
+        self, name: str, attempt: int | None, status: Status, result: str | None, error: str | None
     ) -> bool:
         """End an unfinished job; of an attempt, only if it is the latest."""
         latest = f"status IN {_UNFINISHED}" if attempt is None else "status = 'running'"

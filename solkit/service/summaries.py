@@ -40,12 +40,12 @@ def summarize_result(kind: str, result: Json) -> str:
     return shorten_text("\n".join(lines))
 
 
-def shorten_text(text: str, most: int = MOST_CHARACTERS) -> str:
+def shorten_text(text: str) -> str:
     """Leave the end of a long text out, and say so."""
-    if len(text) <= most:
+    if len(text) <= MOST_CHARACTERS:
         return text
     end = f"\n... {len(text):,} characters in all; ask for the JSON of the job for the rest."
-    return text[: most - len(end)] + end
+    return text[: MOST_CHARACTERS - len(end)] + end
 
 
 def result_facts(kind: str, result: Json) -> dict[str, Any]:

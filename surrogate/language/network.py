@@ -237,13 +237,16 @@ def weighted_means(states: Tensor, weights: Tensor) -> Tensor:
     return torch.bmm(weights.to(states.dtype), states) / total.to(states.dtype)
 
 
+_SPREAD = 0.3  # of the waves' frequencies at first
+
+
 class _FeatureEncoder(nn.Module):
     """Encoding of each feature by its own sines and cosines; an unknown one has its own vector."""
 
-    def __init__(self, sizes: Sizes, spread: float = 0.3) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         number, waves, width = sizes.features, sizes.waves, sizes.feature
-        self.waves = nn.Parameter(torch.randn(number, waves) * spread)
+        self.waves = nn.Parameter(torch.randn(number, waves) * _SPREAD)
         self.weight = nn.Parameter(torch.randn(number, 2 * waves + 1, width) / math.sqrt(2 * waves))
         self.bias = nn.Parameter(torch.zeros(number, width))
         self.unknown = nn.Parameter(torch.randn(number, width) * 0.02)

@@ -107,10 +107,7 @@ def _libraries(finding: TuningResult) -> dict[str, str]:
 
 def _correctness(finding: TuningResult) -> dict[str, Any]:
     error = None if finding.row is None else finding.row.max_error
-    return {
-        "max_relative_error": "NaN",
-        "max_absolute_error": "NaN" if error is None else error,
-    }
+    return {"max_relative_error": "NaN", "max_absolute_error": "NaN" if error is None else error}
 
 
 def _performance(finding: TuningResult) -> dict[str, float]:

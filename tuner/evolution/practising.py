@@ -177,11 +177,7 @@ def _far_faster(
 
 
 def _practise_finalist(
-    original: Bred,
-    rival: Bred,
-    shapes: Sequence[Shape],
-    measure: Measure,
-    is_whole: bool = False,
+    original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measure, is_whole: bool = False
 ) -> Finalist:
     """Return a finalist at practice shapes, up to the first at which it is slower, or at all."""
     practised: list[Practised] = []

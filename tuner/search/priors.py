@@ -61,6 +61,7 @@ class TargetTransform:
         return warped + (1 / self.slow - 1) * above
 
 
+_SLOW = 0.3  # what is left of differences among the slower half of recordings
 _DOUBT = 1.0  # measurements' worth of doubt that other GPUs' failures tell of this one
 
 
@@ -91,15 +92,12 @@ class Recordings:
 
     Args:
         recordings: of each, the time in ms of its points; ``None`` for failures.
-        slow: see `TargetTransform`.
 
     Raises:
         InputError: there is none, or one has no times.
     """
 
-    def __init__(
-        self, recordings: Sequence[Mapping[PointKey, float | None]], slow: float = 0.3
-    ) -> None:
+    def __init__(self, recordings: Sequence[Mapping[PointKey, float | None]]) -> None:
         if not recordings:
             raise InputError("there are no recordings: give at least one")
         self._times = [
@@ -111,7 +109,7 @@ class Recordings:
             times = np.array(list(log2_times.values()))
             if not np.isfinite(times).any():
                 raise InputError(f"recording {place + 1} has no configuration that ran")
-            self._scales.append(TargetTransform.of(times, slow))
+            self._scales.append(TargetTransform.of(times, _SLOW))
         failed = [math.isnan(time) for recording in self._times for time in recording.values()]
         self._failing = sum(failed) / len(failed)
 

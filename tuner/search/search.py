@@ -356,12 +356,7 @@ class Search:
     def _make_model(self, prior: PriorFeatures) -> PoolModel:
         settings = self._settings
         return PoolModel(
-            self._encoding,
-            prior,
-            self._candidates,
-            self._rows,
-            settings.considered,
-            settings.slow,
+            self._encoding, prior, self._candidates, self._rows, settings.considered, settings.slow
         )
 
     # ----------------------------------------------------------------------------------- public

@@ -24,15 +24,7 @@ from solkit.roofline.work.masks import (
 )
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = [
-    "broadcast",
-    "live_mask",
-    "live_region",
-    "nothing_of",
-    "sliced",
-    "whole",
-    "without",
-]
+__all__ = ["broadcast", "live_mask", "live_region", "nothing_of", "sliced", "whole", "without"]
 
 
 def whole(use: TensorUse) -> Box:

@@ -15,9 +15,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import torch
-from torch._subclasses.fake_tensor import (
-    FakeTensor,
-)
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.fake_cuda.contents import (
@@ -37,9 +35,7 @@ from solkit.adapters.fake_cuda.contents import (
 )
 from solkit.adapters.fake_cuda.cpu_draws import DrawsInStep, draws_few_on_cpu
 from solkit.adapters.fake_cuda.deferred_values import Later, Seen, drawn_call, note_call
-from solkit.adapters.fake_cuda.suppositions import (
-    named_arguments,
-)
+from solkit.adapters.fake_cuda.suppositions import named_arguments
 
 __all__ = ["compute_known", "propagate_values"]
 

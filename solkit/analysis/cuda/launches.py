@@ -208,10 +208,7 @@ def recording(into: CudaRecording | None = None) -> Iterator[CudaRecording]:
     seen = CudaRecording() if into is None else into
     _recordings.append(seen)
     try:
-        with (
-            fake_cuda.extension_calls(seen.answer),
-            generated_launches(seen.answer_generated),
-        ):
+        with fake_cuda.extension_calls(seen.answer), generated_launches(seen.answer_generated):
             yield seen
     finally:
         _recordings.pop()

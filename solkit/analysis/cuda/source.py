@@ -305,7 +305,7 @@ class _Item:
         header, body = self._header, self.tokens[self._body + 1 : -1]
         template: tuple[Token, ...] = ()
         if header[0].text == "template":
-            end = _closing_angle(header, 1)
+            end = _closing_angle(header)
             template, header = header[2:end], header[end + 1 :]
         opening = next((i for i in _parameter_lists(header)), None)
         if opening is None:
@@ -390,7 +390,7 @@ def _end_of_item(tokens: Sequence[Token], at: int) -> int:
 def _is_function(header: Sequence[Token]) -> bool:
     """Tell whether a brace after these tokens opens a function's body."""
     if header and header[0].text == "template":
-        header = header[_closing_angle(header, 1) + 1 :]
+        header = header[_closing_angle(header) + 1 :]
     if any(token.text in _TYPES or token.text == "=" for token in header[:1]):
         return False
     return next(_parameter_lists(header), None) is not None
@@ -412,10 +412,9 @@ def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
         index += 1
 
 
-def _closing_angle(tokens: Sequence[Token], at: int) -> int:
-    """Return the index of the ``>`` that closes the ``<`` at `at`."""
-    depth = 0
-    index = at
+def _closing_angle(tokens: Sequence[Token]) -> int:
+    """Return the index of the ``>`` that closes the ``<`` behind the first token."""
+    depth, index = 0, 1
     while index < len(tokens):
         text = tokens[index].text
         if text in _PAIRS:
@@ -430,7 +429,7 @@ def _closing_angle(tokens: Sequence[Token], at: int) -> int:
 def _structure(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]] | None:
     """Return the name of a structure and what is between its braces, if it has a body."""
     if tokens[0].text == "template":
-        tokens = tokens[_closing_angle(tokens, 1) + 1 :]
+        tokens = tokens[_closing_angle(tokens) + 1 :]
     if not tokens or tokens[0].text not in ("struct", "class"):
         return None
     opening = next((i for i, token in enumerate(tokens) if token.text in "{;"), len(tokens))

@@ -15,11 +15,7 @@ import numpy as np
 from solkit.analysis.common.access_modifiers import AccessModifiers
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
-from solkit.analysis.interpreter.coalescing import (
-    LINE_SECTORS,
-    TouchedSectors,
-    distinct_together,
-)
+from solkit.analysis.interpreter.coalescing import LINE_SECTORS, TouchedSectors, distinct_together
 from solkit.analysis.interpreter.control_flow import BasicBlock, ControlFlow, Instruction
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.front_end import FrontEnd

@@ -21,24 +21,14 @@ from solkit.adapters.triton_ptx import Widths
 from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
-from solkit.analysis.interpreter.coalescing import (
-    LINE_SECTORS,
-    TouchedSectors,
-    distinct_together,
-)
+from solkit.analysis.interpreter.coalescing import LINE_SECTORS, TouchedSectors, distinct_together
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.triton.arithmetic import along_programs, cornered, element_bytes
 from solkit.analysis.triton.layouts import tensor_spread
 from solkit.analysis.triton.relevance import mask_operand
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = [
-    "Corners",
-    "Whole",
-    "access_kind",
-    "access_path",
-    "vector_bytes",
-]
+__all__ = ["Corners", "Whole", "access_kind", "access_path", "vector_bytes"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

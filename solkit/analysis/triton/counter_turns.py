@@ -13,7 +13,7 @@ __all__ = ["CounterTurns"]
 
 
 class CounterTurns:
-    """How often each program has had its turn at each counter.
+    """Turns of each program at each counter, so far.
 
     A counter's share of the programs that are followed is taken to be its share of all.
 

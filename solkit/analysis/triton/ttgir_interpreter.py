@@ -105,8 +105,7 @@ _UNSEEN = {
         "a TMA gather or scatter is not counted",
     ),
     **dict.fromkeys(
-        ("tt.descriptor_gather", "tt.descriptor_scatter"),
-        "a TMA gather or scatter is not counted",
+        ("tt.descriptor_gather", "tt.descriptor_scatter"), "a TMA gather or scatter is not counted"
     ),
 }
 
