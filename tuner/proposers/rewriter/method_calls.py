@@ -1,6 +1,7 @@
 """Methods of blocks become functions: ``k.trans(1, 0)`` and ``k.T`` are ``tl.trans(k)``.
 
-``tl.fma(a, b, c)`` is ``a * b + c``, of which the compiler makes one instruction as well.
+``tl.fma(a, b, c)`` is ``a * b + c``, of which the compiler makes one instruction as well, and the
+axis of ``tl.program_id`` has no keyword.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Swap,
+    argument_of,
     assigned_names,
     called_name,
     names_within,
@@ -49,6 +51,10 @@ def _function_code(node: cst.CSTNode, own: set[str]) -> str:
             return ""
         first, second, third = (render_code(parenthesized(arg.value)) for arg in node.args)
         return f"({first} * {second} + {third})"
+    if called_name(node) in ("tl.program_id", "tl.num_programs") and isinstance(node, cst.Call):
+        axis = argument_of(node, 0, "axis")
+        is_named = axis is not None and node.args[0].keyword is not None
+        return f"{called_name(node)}({render_code(axis)})" if is_named and axis else ""
     if isinstance(node, cst.Attribute) and node.attr.value == "T":
         return f"tl.trans({render_code(node.value)})" if _is_block(node.value, own) else ""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):

@@ -53,6 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parse_expression,
+    parse_kernel,
     parse_statement,
     plain_code,
     render_code,
@@ -68,7 +69,7 @@ from solkit.tuner.proposers.rewriter._values import with_own_names, without_repe
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
-__all__ = ["FusePrograms", "values_read"]
+__all__ = ["FusePrograms", "merged_programs", "values_read"]
 
 _SHAPES = ("shape", "dtype", "device", "ndim")
 _LOADS_AND_STORES = ("tl.load", "tl.store")
@@ -95,6 +96,25 @@ class FusePrograms:
                 f"A program of {names[1]} needs only what the same program of {names[0]} wrote: "
                 f"together they need no memory between them{why}.",
             )
+
+
+def merged_programs(source: str, last: str) -> str:
+    """Return the file in which a function's launch and the one ahead are one; empty if not.
+
+    Args:
+        source: the file.
+        last: name of the function that is launched last.
+    """
+    text = parse_kernel(source)
+    if text is None:
+        return ""
+    top = {id(statement) for statement in statements_of(text.launcher)}
+    launches = [launch for launch in text.launches if id(launch.statement) in top]
+    for one, two in itertools.pairwise(launches):
+        is_pair = one in text.single and two in text.single and two.function.name == last
+        if is_pair and _share_a_grid(one, two):
+            return _Merge(text, one, two).source()
+    return ""
 
 
 def _merge_first_pair(text: KernelText) -> Fused | None:

@@ -25,10 +25,9 @@ from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
-    grid_with,
+    device_tensor,
     launch_line,
     options_of,
-    program_axis,
     renamed_function,
     with_params,
     without_param,
@@ -47,6 +46,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     count_uses,
     expand_names,
     expression_statement,
+    is_changed_between,
     names_within,
     parenthesized,
     parse_expression,
@@ -54,12 +54,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_statement,
     parse_statements,
     render_code,
+    render_module,
     replace_each,
     single_assignment,
     statements_of,
     substitute_names,
 )
 from solkit.tuner.proposers.rewriter._values import argument_bases
+from solkit.tuner.proposers.rewriter.fusion import is_harmless
+from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
 from solkit.tuner.proposers.rewriter.single_trips import with_single_trips
 
 __all__ = ["GatherRows"]
@@ -68,6 +71,7 @@ _PROGRAM = "tl.program_id"
 _BLOCK = 256
 """Rows that a program lists."""
 _FLOATS = ("torch.float32", "torch.float16", "torch.bfloat16")
+_NO_COMMA = cst.MaybeSentinel.DEFAULT
 _POINTERS = ("counts_ptr", "places_ptr", "ends_ptr", "order_ptr", "programs", "elements")
 _WORDS = ("found", "inside", "count", "place", "begin", "end", "at", "total")
 """New names, the second with that of the index ahead."""
@@ -87,16 +91,14 @@ class GatherRows:
         """See `Rewrite.variants`."""
         for name in [launch.function.name for launch in text.single]:
             (launch,) = text.launches_of(name)
-            single = parse_kernel(with_single_trips(text, launch) or "pass")
-            for form in (single, text):
-                scatter = None if form is None else _scatter_of(form, form.launches_of(name)[0])
-                if scatter is not None:
-                    why = facts.explain_factors("extra traffic", "atomics", "latency")
-                    yield Variant(
-                        _with_gathers(scatter),
-                        f"{name} adds rows with atomics; a program sums up those of an index{why}.",
-                    )
-                    break
+            form = parse_kernel(with_single_trips(text, launch) or render_module(text.tree))
+            scatter = None if form is None else _scatter_of(form, form.launches_of(name)[0])
+            if scatter is not None:
+                why = facts.explain_factors("extra traffic", "atomics", "latency")
+                yield Variant(
+                    _with_reader(scatter) or _with_gathers(scatter),
+                    f"{name} adds rows with atomics; a program sums up those of an index{why}.",
+                )
 
 
 @dataclass(frozen=True)
@@ -129,14 +131,6 @@ class _Scatter:
     pointer: cst.BaseExpression
     length: str
     mask: cst.BaseExpression | None
-
-    @property
-    def axis(self) -> int:
-        """Axis of the grid along which programs add rows."""
-        value = single_values(self.launch.function.body)[self.program]
-        axis = program_axis(cst.ensure_type(value, cst.Call))
-        assert axis is not None
-        return axis
 
 
 def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
@@ -272,18 +266,58 @@ def _zeros(launch: Launch, param: str) -> cst.BaseStatement | None:
 # ------------------------------------------------------------------------------- the new file
 
 
-def _with_gathers(scatter: _Scatter) -> str:
-    """Return the file whose launch gathers, with the launches that list its rows."""
+def _with_reader(scatter: _Scatter) -> str:
+    """Return the file in which a launch that reads the result by rows does what gathers them, too.
+
+    Empty if no launch does, or if it needs the result in memory. Its programs may be more than
+    there are rows: these sum up nothing, and its own masks are as they were.
+    """
+    text, name = scatter.text, scatter.launch.function.name
+    for launch in text.launches[[e.function.name for e in text.launches].index(name) + 1 :][:1]:
+        form = parse_kernel(with_single_trips(text, launch) or render_module(text.tree))
+        again = None if form is None else _scatter_of(form, form.launches_of(name)[0])
+        if form is None or again is None:
+            continue
+        reader = form.launches_of(launch.function.name)[0]
+        gathering = _with_gathers(again, reader) if _is_free_between(again, reader) else ""
+        merged = merged_programs(gathering, reader.function.name) if gathering else ""
+        whole = parse_kernel(merged) if merged else None
+        if whole is not None and scatter.result not in names_within(whole.launcher):
+            return merged
+    return ""
+
+
+def _is_free_between(scatter: _Scatter, reader: Launch) -> bool:
+    """Tell whether a scatter may come right ahead of a later launch."""
+    body = statements_of(scatter.launch.launcher)
+    places = {id(statement): place for place, statement in enumerate(body)}
+    first, last = (places.get(id(launch.statement), -1) for launch in (scatter.launch, reader))
+    if first < 0 or last < first:
+        return False
+    between = body[first + 1 : last]
+    calls = [call for statement in between for call in calls_within(statement)]
+    return not is_changed_between(between, scatter.launch) and all(map(is_harmless, calls))
+
+
+def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
+    """Return the file whose launch gathers, with the launches that list its rows.
+
+    Args:
+        scatter: the launch.
+        reader: a launch that is to become one with it: with its grid, and without a mask of its
+            store, the file is no end in itself.
+    """
     text, launch = scatter.text, scatter.launch
     function, name = launch.function, launch.function.name
     names = {key: text.fresh(f"{name}_{key}") for key in ("count", "list", "gather")}
     made = {key: text.fresh(key) for key in ("counts", "places", "ends", "order")}
     axes = launch.axes or ()
-    rows = f"triton.cdiv({scatter.result}.numel(), {_launcher_code(scatter)})"
-    programs = render_code(parenthesized(axes[scatter.axis]))
+    size = _size_of(scatter)
+    rows = f"triton.cdiv({size}, {_launcher_code(scatter)})"
+    programs = render_code(parenthesized(axes[0]))
     count, listing = _listing(scatter, names)
-    gather = _gathering(scatter, names["gather"])
-    device = f"device={scatter.result}.device"
+    gather = _gathering(scatter, names["gather"], is_whole=reader is None)
+    device = f"device={device_tensor(launch)}.device"
     int_ = "dtype=torch.int32"
     zeros = single_assignment(scatter.zeros)
     assert zeros is not None
@@ -300,15 +334,18 @@ def _with_gathers(scatter: _Scatter) -> str:
         options = options_of(launch) if node is gather else {}
         return launch_line(node.name.value, grid, arguments, options, function.constants)
 
-    own = (*made.values(), programs, f"{scatter.result}.numel()")
+    own = (*made.values(), programs, size if reader is None else rows)
     passed = {**arguments_of(launch), **dict(zip(_POINTERS, own, strict=True))}
     statements = [
         *map(parse_statement, listed),
         launched(count, blocks),
         parse_statement(f"{made['ends']} = torch.cumsum({made['counts']}, 0, {int_})"),
         launched(listing, blocks),
-        launched(gather, grid_with(axes, scatter.axis, rows)),
     ]
+    gathered = launched(gather, f"({rows},)" if reader is None else render_code(reader.grid))
+    swaps = [(launch.statement, [*statements, *([gathered] if reader is None else [])])]
+    if reader is not None:
+        swaps.append((reader.statement, [gathered, reader.statement]))
     # a row that nothing is added to is written, too: all of the result is
     empty = replace_each(
         scatter.zeros,
@@ -318,8 +355,17 @@ def _with_gathers(scatter: _Scatter) -> str:
         text,
         {name: gather},
         {name: [count, listing]},
-        [(scatter.zeros, [empty]), (launch.statement, statements)],
+        [(scatter.zeros, [empty]), *swaps],
     )
+
+
+def _size_of(scatter: _Scatter) -> str:
+    """Return the number of a result's elements as code that does not name it."""
+    zeros = single_assignment(scatter.zeros)
+    call = cst.ensure_type(zeros.value, cst.Call) if zeros is not None else cst.Call(cst.Name(""))
+    sizes = [a for a in call.args if a.keyword is None or a.keyword.value == "size"]
+    listed = ", ".join(render_code(a.with_changes(comma=_NO_COMMA)) for a in sizes)
+    return f'torch.empty({listed}, device="meta").numel()'
 
 
 def _launcher_code(scatter: _Scatter) -> str:
@@ -383,8 +429,14 @@ def _grouped(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
     return None if node is None else parenthesized(node)
 
 
-def _gathering(scatter: _Scatter, name: str) -> cst.FunctionDef:
-    """Return the function that sums up the rows of one index."""
+def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionDef:
+    """Return the function that sums up the rows of one index, which is a program's.
+
+    Args:
+        scatter: the launch.
+        name: of the function.
+        is_whole: whether each program has a row, and stores what there is of it.
+    """
     function = scatter.launch.function
     values = single_values(function.body)
     outside = _needed((scatter.pointer,), {n: v for n, v in values.items() if n != scatter.index})
@@ -397,10 +449,11 @@ def _gathering(scatter: _Scatter, name: str) -> cst.FunctionDef:
         (ahead if target in outside else within).append(statement)
     begin, end, at, total = (f"{scatter.index}_{word}" for word in _WORDS[4:])
     row, length = scatter.index, scatter.length
+    inside = "" if is_whole else f", mask={row} < elements, other=0"
     code = (
-        f"{row} = {_PROGRAM}({scatter.axis}).to(tl.int64)\n"
-        f"{end} = tl.load(ends_ptr + {row})\n"
-        f"{begin} = {end} - tl.load(counts_ptr + {row})\n"
+        f"{row} = {_PROGRAM}(0){'.to(tl.int64)' if is_whole else ''}\n"
+        f"{end} = tl.load(ends_ptr + {row}{inside})\n"
+        f"{begin} = {end} - tl.load(counts_ptr + {row}{inside})\n"
         f"{total} = tl.zeros([{length}], dtype=tl.float32)\n"
         f"for {at} in range({begin}, {end}):\n    pass\n"
     )
@@ -414,7 +467,8 @@ def _gathering(scatter: _Scatter, name: str) -> cst.FunctionDef:
         if render_code(term) not in scatter.launch.arguments
     )
     pointer = render_code(scatter.pointer)
-    store = parse_statement(f"tl.store({pointer}, {total}, mask={place} < elements)")
+    mask = f", mask={place} < elements" if is_whole else ""
+    store = parse_statement(f"tl.store({pointer}, {total}{mask})")
     loop = cst.ensure_type(loop, cst.For).with_changes(body=body)
     node = renamed_function(function, name, [*head, *ahead, loop, store])
     return with_params(node, added=["counts_ptr", "ends_ptr", "order_ptr", "elements"])

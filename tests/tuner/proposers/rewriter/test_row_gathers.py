@@ -6,6 +6,7 @@ import pytest
 from rewriting import FEW_SMS, HEADER, variants
 
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.row_gathers import GatherRows
 from solkit.tuner.proposers.rewriter.single_trips import SingleTrips
 
@@ -115,3 +116,33 @@ def test_other_shares_stay(source, old, new):
     assert old in source
     assert not variants(SingleTrips(), source.replace(old, new))
     assert parse_kernel(HEADER + source.replace(old, new)) is not None
+
+
+READ = (
+    SCATTER.replace("index_add_(0, index, 2 * x)", "index_add_(0, index, 2 * x).half()")
+    .replace(
+        "    return out\n",
+        "    made = torch.empty(rows, N, dtype=torch.float16, device=x.device)\n",
+    )
+    .replace(
+        "\n\ndef kernel",
+        "\n\n@triton.jit\ndef cast(x_ptr, out_ptr, M, N: tl.constexpr):\n"
+        "    row = tl.program_id(axis=0)\n    at = row * N + tl.arange(0, N)\n"
+        "    total = tl.load(x_ptr + at, mask=row < M)\n"
+        "    tl.store(out_ptr + row * N + tl.arange(0, N), total, mask=row < M)"
+        "\n\n\ndef kernel",
+    )
+) + "    cast[(rows + 3,)](out, made, rows, N=N)\n    return made\n"
+
+
+def test_a_launch_that_reads_the_sums_by_rows_gets_them_in_registers(is_right):
+    (source,) = variants(GatherRows(), canonical_form(HEADER + READ).removeprefix(HEADER))
+    names = [launch.function.name for launch in parse_kernel(source).launches]
+    assert names == ["add_rows_count", "add_rows_list", "add_rows_gather_cast"]
+    assert is_right(source, READ)
+
+
+def test_sums_that_are_returned_too_go_to_memory():
+    source = READ.replace("return made", "return made, out")
+    (source,) = variants(GatherRows(), canonical_form(HEADER + source).removeprefix(HEADER))
+    assert [launch.function.name for launch in parse_kernel(source).launches][-1] == "cast"
