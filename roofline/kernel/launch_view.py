@@ -11,6 +11,7 @@ from solkit.core import Demand, Device, KernelAnalysis, Term
 from solkit.roofline.kernel.dram_traffic import crossing_bytes
 from solkit.roofline.kernel.model import (
     executed,
+    operator_share,
     overlaps_products,
     resident,
     sustained_rate,
@@ -251,7 +252,8 @@ class LaunchView:
         if name == "dram" and self.memories.get("dram"):  # reads and writes have rates of their own
             taken_ms = self.memories["dram"]
             return 1e3 * self.dram_bytes / self.device.ceilings["dram"].value / taken_ms
-        return min(sustained_rate(name, self.device) / self.device.ceilings[name].value, 1.0)
+        share = operator_share(self.kernel.launch.name) if self.library else 1.0
+        return share * min(sustained_rate(name, self.device) / self.device.ceilings[name].value, 1)
 
 
 def _is_arithmetic_pipe(name: str) -> bool:

@@ -32,7 +32,7 @@ Instructions and pace of a kernel that was only lowered are estimates in the sam
 
 A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes, a sort's
 shared memory, and launch; the longest but for the launch hides the others. A library is taken to
-lose nothing to tiles, waves and latency.
+lose nothing to tiles, waves and latency, but for attention (`_ATTENTION_SHARE`).
 
 Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, else the ceilings times
 `_SUSTAINED`.
@@ -49,6 +49,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term, quantities
+from solkit.ops import Family, operator
 from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.machines import Machine, machine_of
 
@@ -57,6 +58,7 @@ __all__ = [
     "dram_rate",
     "executed",
     "model_launch_time",
+    "operator_share",
     "overlaps_products",
     "prefetched_steps",
     "resident",
@@ -71,6 +73,11 @@ _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a stream of bytes or products reaches: reads and writes on an
 H100 and an H200, docs/lab/calibration.md. The scalar pipes reach theirs."""
 
+_ATTENTION = "aten.scaled_dot_product_attention"
+_ATTENTION_SHARE = 0.42
+"""Share of its sustained rates that PyTorch's attention reaches, whose exponentials take turns with
+its products: on an H200 (torch 2.11) 0.52 and 0.41 with heads of 128 and 64 in 16 bits, 0.38 in
+fp32; with masks half of that."""
 _QUARTERS = 4
 """Schedulers of an SM, each with pipes of its own."""
 
@@ -95,7 +102,7 @@ def model_launch_time(kernel: KernelAnalysis, device: Device) -> KernelModel:
         ValueError: the demand or the occupancy is not known.
     """
     if kernel.demand is not None and kernel.launch.library:
-        terms = list(_library_terms(kernel.demand, device))
+        terms = list(_library_terms(kernel.launch.name, kernel.demand, device))
         *work, launch = terms
         time_ms = launch.time_ms + max(term.time_ms for term in work)
         return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
@@ -232,20 +239,24 @@ def _resource_terms(
     yield _launch_overhead_term(device)
 
 
-def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
+def _library_terms(name: str, demand: Demand, device: Device) -> Iterator[Term]:
     """Yield the terms; the launch comes last."""
     yield _dram_term(demand, device)
     if demand.shared:
         yield _shared_memory_term(demand, device)
-    for name, amount in demand.operations.items():
-        if name in device.ceilings:
-            per_s, unit = (
-                sustained_rate(name, device),
-                device.ceilings[name].unit.removesuffix("/s"),
-            )
+    for pipe, amount in demand.operations.items():
+        if pipe in device.ceilings:
+            unit = device.ceilings[pipe].unit.removesuffix("/s")
+            per_s = sustained_rate(pipe, device) * operator_share(name)
             evidence = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s"
-            yield Term(name, 1e3 * amount / per_s, evidence)
+            yield Term(pipe, 1e3 * amount / per_s, evidence)
     yield _launch_overhead_term(device)
+
+
+def operator_share(name: str) -> float:
+    """Return the share of the sustained rates of its pipes that a PyTorch operator reaches."""
+    is_attention = name == _ATTENTION or operator(name).family is Family.ATTENTION
+    return _ATTENTION_SHARE if is_attention else 1.0
 
 
 def _launch_overhead_term(device: Device) -> Term:

@@ -210,6 +210,22 @@ def test_attention_is_one_operator(analysed):
     assert moved(kernel) == (2 * SQUARE, SQUARE)
 
 
+def test_attention_multiplies_what_a_mask_leaves_out_but_not_what_is_causal(analysed):
+    def products(**options):
+        def run(x, y):
+            q, k = (t.view(32, 8, 512, -1) for t in (x, y))
+            if "attn_mask" in options:
+                options["attn_mask"] = torch.ones(512, 512, device="cuda").tril() > 0
+            return torch.nn.functional.scaled_dot_product_attention(q, k, k, **options)
+
+        kernel = analysed(run).kernels[-1]
+        return kernel.demand.operations["tensor.bf16"]
+
+    whole = products()
+    assert products(attn_mask=None) == whole
+    assert products(is_causal=True) == pytest.approx(whole / 2, rel=0.01)
+
+
 def test_custom_ops_show_the_operators_inside(in_child):
     def child():
         @torch.library.custom_op("solkit_test::padded", mutates_args=())

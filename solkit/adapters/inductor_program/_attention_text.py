@@ -194,6 +194,21 @@ class AttentionText:
         return is_long and blocks * (self.sizes[0] // self.packs) < _FEW_PROGRAMS
 
     @property
+    def tile_bytes(self) -> int:
+        """Bytes of a score in tensors beside the scores that differ by query and key."""
+        sizes = [
+            side.node.meta["val"].dtype.itemsize
+            for side, places in self.scores.places.items()
+            if {1, 2} <= places
+        ]
+        return sum(sizes)
+
+    @property
+    def has_constant_range(self) -> bool:
+        """Tell whether all blocks go over all keys."""
+        return self.band == Band() and not self.reaches and not self.is_split
+
+    @property
     def depths(self) -> tuple[int, int]:
         """Columns of keys, and of values."""
         return _size(self.key.dims[2]), _size(self.value.dims[2])
@@ -278,10 +293,9 @@ class AttentionKernel:
     def defaults(self) -> Mapping[str, int]:
         """Configuration to begin with."""
         rows, keys = self.text.rows, self.text.sizes[2]
-        is_fp32 = self.text.dtype.itemsize > 2 or bool(self.text.splits)
-        wide = is_fp32 or sum(self.text.depths) > 256
-        block_m = max(_LEAST, min(64 if wide else 128, _power(rows)))
-        block_n = max(_LEAST, min(32 if wide else 64, _power(keys)))
+        deep = sum(self.text.depths) > 256
+        block_m = max(_LEAST, min(128 if self.text.dtype is torch.float32 else 64, _power(rows)))
+        block_n = max(_LEAST, min(32 if deep else 64, _power(keys)))
         splits = {"SPLITS": self._first_splits(block_m)} if self.text.is_split else {}
         warps = 8 if block_m > 64 else 4
         return {"BLOCK_M": block_m, "BLOCK_N": block_n, **splits, "num_warps": warps, **_STAGES}
@@ -314,10 +328,14 @@ class AttentionKernel:
             for name in ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages")
         )
         wide, deep = (sum(width for _, width in _parts(depth)) for depth in self.text.depths)
-        size = self.text.dtype.itemsize
-        wide *= 2 if self.text.splits else 1
         values = f"{m} * ({n} + {deep}) <= 6144 * {warps} and {m} * {n} >= 64 * {warps}"
-        shared = f"{size} * ({m} * {wide} + {n} * {wide + deep} * {stages}) <= {_SHARED_BYTES}"
+        is_twice = bool(self.text.splits) or self.text.dtype is torch.float32  # as two numbers
+        wide_m, wide_n = wide * (1 + is_twice), wide * (1 + bool(self.text.splits))
+        size = self.text.dtype.itemsize
+        shared = f"{m} * {size * wide_m} + {n} * {size * (wide_n + deep)} * {stages}"
+        if tiles := self.text.tile_bytes:
+            shared = f"{shared} + {m} * {n} * {tiles} * ({stages} - 1)"
+        shared = f"{shared} <= {_SHARED_BYTES}"
         return f"{values} and {shared}"
 
     # ------------------------------------------------------------------------------- launches
@@ -359,7 +377,8 @@ class AttentionKernel:
             )
             grid, written = f"{grid} * {splits}", [parts, weights]
         tuned = ", ".join(f"{name}={name}{suffix}" for name in self.tuned)
-        lines = [", ".join([*names, *written]), *strides, tuned]
+        sizes = [str(text.sizes[2])] if text.has_constant_range else []
+        lines = [", ".join([*names, *written]), *strides, *sizes, tuned]
         listed = "".join(f"    {line},\n" for line in lines)
         yield f"{self.name}[({grid},)](\n{listed})"
         if text.is_split:
@@ -385,6 +404,7 @@ class AttentionKernel:
         ]
         written = ["parts", "weights"] if text.is_split else ["result"]
         taken = ", ".join([*(t.name for t in text.tensors), *written])
+        strides += ["end_of_keys"] if text.has_constant_range else []
         listed = "".join(f"    {line},\n" for line in (taken, *strides) if line)
         blocks = "".join(f"    {n}: tl.constexpr,\n" for n in self.tuned if n.isupper())
         body = "\n".join([*self._start(), *self._ranges(), *self._loop(), *self._end()])
@@ -459,7 +479,9 @@ class AttentionKernel:
             yield "least = block * BLOCK_M"
             yield f"most = tl.minimum(least + BLOCK_M, {queries}) - 1"
         yield "low = 0" if low is None else f"low = tl.maximum(least + {low}, 0)"
-        yield "high = keys" if high is None else f"high = tl.minimum(most + {high + 1}, keys)"
+        # Triton 3.6 computes a last trip wrongly that constants make no loop
+        last = "end_of_keys" if text.has_constant_range else "keys"
+        yield f"high = {last}" if high is None else f"high = tl.minimum(most + {high + 1}, keys)"
         whole = "keys" if high is None else f"tl.maximum(tl.minimum(least + {high + 1}, keys), 0)"
         for reach in text.reaches:
             yield f"low = tl.maximum(low, {self._end_of(reach, reach.first, 'min', 'keys')})"
@@ -492,7 +514,8 @@ class AttentionKernel:
     def _loop(self) -> Iterator[str]:
         text = self.text
         has_first = text.band.low is not None
-        yield f"for trips in tl.static_range({0 if has_first else 1}, 3):"
+        count = "2 + (keys % BLOCK_N != 0)" if text.has_constant_range else "3"
+        yield f"for trips in tl.static_range({0 if has_first else 1}, {count}):"
         if has_first:
             yield "    if trips == 0:  # keys of which a mask takes some"
             yield "        begin, end = low, whole_low"
@@ -524,8 +547,8 @@ class AttentionKernel:
         count = len(_parts(text.depths[0]))
         yield from _dots("s", [("q", "k")], count, self._precision(0))
         if text.splits:
-            yield from _dots("low", [("q", "k_low"), ("q_low", "k")], count, "")
-            yield f"s += low * {1 / LOW!r}"
+            yield from _dots("rest", [("q", "k_low"), ("q_low", "k")], count, "")
+            yield f"s += rest * {1 / LOW!r}"
             unit = text.splits[1].unit
             offset = self._tile_offset(unit, ("n",))
             yield f"s *= q_unit * tl.load(key_unit_at + {offset}, mask=inside_n, other=0.0)"
@@ -639,7 +662,7 @@ class AttentionKernel:
         )
 
 
-_STAGES = {"num_stages": 2}
+_STAGES = {"num_stages": 3}
 
 
 def _dots(

@@ -181,6 +181,7 @@ class ScoreText:
         before: lines that no key changes.
         lines: lines for a tile.
         sides: tensors that are loaded.
+        places: of the indices that each of these depends on.
         masks: those that are written out.
         own: nodes that depend on the product.
     """
@@ -194,6 +195,7 @@ class ScoreText:
     before: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     sides: list[TensorText] = field(default_factory=list)
+    places: dict[TensorText, set[int]] = field(default_factory=dict)
     masks: list[Mask] = field(default_factory=list)
     own: set[Node] = field(default_factory=set)
     _values: dict[Any, Value] = field(default_factory=dict)
@@ -280,6 +282,7 @@ class ScoreText:
         kind = "tl.float32" if dtype.is_floating_point else "tl.int1"
         kind = kind if dtype.is_floating_point or dtype is torch.bool else "tl.int64"
         places = {place for *_, place in index_terms(dims, self.names)}
+        self.places[tensor] = self.places.get(tensor, set()) | places
         inside = {*places, 1} - {0} if self.is_packed and 0 in places else places - {0}
         mask = " & ".join(f"inside_{self.names[place]}" for place in sorted(inside))
         offset = offset_text(tensor, dims, self.names)

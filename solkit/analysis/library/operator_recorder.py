@@ -13,7 +13,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -259,7 +259,7 @@ def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
     if not touched:
         return None
     name = _NAMES.get(op.name) or op.name.replace("solkit.", "aten.")
-    cost = cost_of(op)
+    cost = cost_of(_with_all_pairs(op))
     notes = []
     if cost is None:
         notes.append(f"{name}: its operations are not modelled; its bytes count.")
@@ -269,6 +269,13 @@ def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
     operations = {} if cost is None else _on_pipes(op, cost.operations)
     sorting = sorting_of(op, line)
     return LibraryOp(name, line, tuple(operations.items()), touched, tuple(notes), sorting)
+
+
+def _with_all_pairs(op: TracedOp) -> TracedOp:
+    """Return attention without its mask: no kernel of PyTorch skips keys but for `is_causal`."""
+    if op.operator.family is not Family.ATTENTION or "attn_mask" not in op.arguments:
+        return op
+    return replace(op, arguments={**op.arguments, "attn_mask": None})
 
 
 def _short_user_line(line: str) -> str:
