@@ -38,3 +38,20 @@ def test_a_gather_by_an_expanded_index_is_no_slower_than_its_index(work):
         "    return a0.gather(0, rows[:, None].expand(-1, 65536)).sum(1)",
     )
     assert (result.dram_read_bytes, result.dram_write_bytes) == (4 * 8 * 65536, 4 * 65536)
+
+
+def test_keys_behind_a_table_count_as_far_as_their_sequence_is_long(work):
+    """Lengths 100 and 8192 of 8192 keys, 9 heads, 512 values; the rows are looked up.
+
+    Heads and batch are one dimension to the product, and its keys are a large copy.
+    """
+    result = work(
+        "torch.randn(2, 9, 512, device=device, dtype=torch.float16);"
+        "torch.randn(16384, 9, 512, device=device, dtype=torch.float16);"
+        "torch.tensor([100, 8192], device=device)",
+        "keys = a1[torch.arange(16384, device=a1.device).view(2, 8192).flip(0)]\n"
+        "    scores = torch.einsum('bhd,bshd->bhs', a0, keys)\n"
+        "    hidden = torch.arange(8192, device=a0.device) >= a2[:, None, None]\n"
+        "    return scores.masked_fill(hidden, float('-inf')).softmax(-1)",
+    )
+    assert result.dram_read_bytes == 2 * 9 * 512 * (2 + 100 + 8192) + 2 * 8

@@ -77,7 +77,7 @@ def broadcast(use: TensorUse, region: Region) -> TensorUse:
 
 def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
     """Return the smallest part of a tensor that holds all stored elements that `uses` see."""
-    uses = [use for use in uses if use.numel]
+    uses = [_split_like(output, use) for use in uses if use.numel]
     boxes = [_box(output, use) for use in uses]
     if not uses or any(use.dtype != output.dtype for use in uses):
         return Region.all_of(output)
@@ -90,6 +90,36 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
         masks = [use.mask for use in uses if use.mask is not None]
         return _tightened(box, both(functools.reduce(operator.or_, masks)))
     return _tightened(box, _union(output, box, uses))
+
+
+def _split_like(output: TensorUse, use: TensorUse) -> TensorUse:
+    """Return the same elements with a dimension for each that a merged one runs through.
+
+    Heads of a batch that are one dimension to a product are two of the tensor.
+    """
+    if use.value is not None:
+        return use
+    shape, strides, sizes = list[int](), list[int](), list[int]()
+    for axis, (n, step) in enumerate(zip(use.shape, use.stride)):
+        parts = [(n, step)]
+        while (inner := _size_at(output, parts[0][1])) and parts[0][0] > inner:
+            n, step = parts[0]
+            if n % inner:
+                break
+            parts[:1] = [(n // inner, step * inner), (inner, step)]
+        shape += [n for n, _ in parts]
+        strides += [step for _, step in parts]
+        is_masked = use.mask is not None and use.mask.shape[axis] > 1
+        sizes += [n if is_masked else 1 for n, _ in parts]
+    if len(shape) == len(use.shape):
+        return use
+    mask = None if use.mask is None else use.mask.reshape(sizes)
+    return replace(use, shape=tuple(shape), stride=tuple(strides), mask=mask)
+
+
+def _size_at(output: TensorUse, step: int) -> int:
+    """Return the size of a tensor's dimension with a stride; 0 if it has none."""
+    return next((n for n, own in zip(output.shape, output.stride) if own == step and n > 1), 0)
 
 
 def _is_box_of(use: TensorUse, output: TensorUse, box: Box) -> bool:

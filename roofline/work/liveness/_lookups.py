@@ -182,9 +182,15 @@ def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None
     named = (-count <= places) & (places < count)  # others would fail on a GPU
     line[places[named]] = True
     mask = as_axis(line, dim, len(table.shape))
-    if part is not None and named.all() and part.size * count <= _MAX_PART:
+    if part is not None and named.all() and _moved_size(part, dim, index, count) <= _MAX_PART:
         mask = _moved(part, dim, index.shape, places, count)
     return sliced(table, whole(table), mask)
+
+
+def _moved_size(part: Mask, dim: int, index: TensorUse, count: int) -> int:
+    """Return the most elements that a mask has on its way from looked-up rows to their table."""
+    others = (*part.shape[:dim], *part.shape[dim + len(index.shape) :])
+    return math.prod(others) * max(count, math.prod(index.shape))
 
 
 def _moved(
