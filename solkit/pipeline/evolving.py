@@ -182,6 +182,7 @@ def evolve(
         loads = INDUCTORS_IMPORTS if how.compiled else ()
         session = stack.enter_context(prepared_session(measure, to, limits, what[:2], loads=loads))
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
+        proposers = _open_rewriter(stack, supplied, bench, how)
         checkers = _open_checkers(stack, supplied, bench)
         if checkers is not None and _may_load_early(what[1]):
             threads.submit(checkers.start)
@@ -196,7 +197,7 @@ def evolve(
         world.advise = supplied.advise
         world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
         run = _Run(world, original, gpu_seconds, how, supplied.show)
-        proposers = _make_proposers(supplied, original, prepared, bench, how)
+        proposers = _with_inductors(proposers, original, prepared, bench)
         if how.compiled and supplied.proposers is None and not isinstance(bench, RecordedBench):
             run.parents = parents = CompiledParents(original, prepared, how)
             stack.callback(parents.close)
@@ -251,24 +252,30 @@ def _device_for_search(
     return to
 
 
-def _make_proposers(
-    parts: EvolveParts,
-    original: Original,
-    prepared: Preparation,
-    bench: Bench | None,
-    how: EvolveSettings,
+def _open_rewriter(
+    stack: contextlib.ExitStack, parts: EvolveParts, bench: Bench | None, how: EvolveSettings
 ) -> Sequence[Proposer]:
-    """Return the proposers.
-
-    For a reference alone its best algorithm comes first, then Inductor's other settings.
-    """
-    from solkit.tuner.proposers.best_algorithm import BestPlan
-    from solkit.tuner.proposers.inductor_settings import InductorSettings
+    """Return the given proposers, or the rewriter: in processes of its own beside a GPU."""
+    from solkit.tuner.proposers.apart import Apart
     from solkit.tuner.proposers.rewriter import Rewriter
 
-    proposers = parts.proposers
-    if proposers is None:
-        proposers = [Rewriter(how.seed, checks=False)]  # the search checks what it measures
+    if parts.proposers is not None:
+        return parts.proposers
+    rewriter = Rewriter(how.seed, checks=False)  # the search checks what it measures
+    if isinstance(bench, RecordedBench):
+        return [rewriter]
+    apart = stack.enter_context(contextlib.closing(Apart(rewriter)))
+    apart.start()
+    return [apart]
+
+
+def _with_inductors(
+    proposers: Sequence[Proposer], original: Original, prepared: Preparation, bench: Bench | None
+) -> Sequence[Proposer]:
+    """Return the proposers; those of a reference alone behind its best algorithm and settings."""
+    from solkit.tuner.proposers.best_algorithm import BestPlan
+    from solkit.tuner.proposers.inductor_settings import InductorSettings
+
     if (path := original.compiled) is None or isinstance(bench, RecordedBench):
         return proposers
     to = prepared.device
