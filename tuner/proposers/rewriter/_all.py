@@ -6,6 +6,7 @@ from solkit.tuner.proposers.rewriter._mutation import Rewrite
 from solkit.tuner.proposers.rewriter.aligned_rows import AlignedRows
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
+from solkit.tuner.proposers.rewriter.fixed_numbers import FixedNumbers
 from solkit.tuner.proposers.rewriter.flat_index import Unflatten
 from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
 from solkit.tuner.proposers.rewriter.full_trips import FullTrips
@@ -76,6 +77,7 @@ REWRITES: tuple[Rewrite, ...] = (
     AlignedRows(),
     Constants(),
     Persistent(),
+    FixedNumbers(),
     Hoist(),
     EvenSizes(),
     Descriptors(),
@@ -94,6 +96,7 @@ _STRUCTURAL = (
         Operands,
         Precision,
         Scales,
+        FixedNumbers,
         LoopEnds,
         FullTrips,
         FuseLaunches,

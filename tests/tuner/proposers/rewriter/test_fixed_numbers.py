@@ -1,0 +1,94 @@
+"""Numbers of a launch that become compile-time constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("libcst")
+from rewriting import HEADER, brief
+
+from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.fixed_numbers import FixedNumbers
+from solkit.tuner.proposers.rewriter.tile_constants import Retile
+
+POOL = """
+def reference(x):
+    return torch.nn.functional.avg_pool1d(x, 3, 2, 1)
+
+
+def inputs(N=2, C=3, L=40, device="cuda"):
+    return (torch.randn(N, C, L, device=device),)
+
+
+@triton.jit
+def pool(x, y, total, L, P, taps, step, pad, BLOCK: tl.constexpr):
+    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = e % P * step - pad
+    acc = tl.zeros([BLOCK], tl.float32)
+    count = taps
+    for t in range(taps):
+        inside = (e < total) & (at + t >= 0) & (at + t < L)
+        acc += tl.load(x + e // P * L + at + t, mask=inside, other=0.0)
+    tl.store(y + e, acc / count, mask=e < total)
+
+
+def kernel(x):
+    N, C, L = x.shape
+    P = (L - 1) // 2 + 1
+    y = torch.empty((N, C, P), device=x.device)
+    pool[(triton.cdiv(N * C * P, 64),)](x, y, N * C * P, L, P, 3, 2, 1, BLOCK=64)
+    return y
+"""
+VALUES = {"total": 120, "L": 40, "P": 20, "taps": 3, "step": 2, "pad": 1}
+
+
+def constants(source, **kinds):
+    """Return the parameters that each variant makes constants, and the variants."""
+    source = canonical_form(HEADER + source)
+    arguments = {name: SimpleNamespace(value=value) for name, value in VALUES.items()}
+    signature = {**dict.fromkeys(VALUES, "i32"), **kinds}
+    launch = SimpleNamespace(
+        name="pool", signature=signature, arguments=arguments, constants={}, grid=(2, 1, 1)
+    )
+    analysis = SimpleNamespace(own=(SimpleNamespace(launch=launch),))
+    result = SimpleNamespace(gap=None, analysis=analysis)
+    measured = replace(brief(source.removeprefix(HEADER)), result=result)  # type: ignore[arg-type]
+    texts = [v.source for v in FixedNumbers().variants(parse_kernel(source), Facts(measured))]
+    return [set(parse_kernel(t).functions["pool"].constants) - {"BLOCK"} for t in texts], texts
+
+
+def test_settings_are_constants_and_sizes_that_divide_are_another_variant(is_right):
+    names, texts = constants(POOL)
+    assert names == [{"taps", "step", "pad"}, {"taps", "step", "pad", "P"}]
+    assert all(is_right(text, POOL) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stays"),
+    [
+        ("acc / count", "tl.load(x + e) * step", "step"),  # a byte times a constant is a byte
+        ("acc / count", "tl.where(e < total, acc, step)", "step"),
+        ("e % P * step - pad", "e % P * step - (0 - pad) // 2", "pad"),  # is rounded towards 0
+        ("e % P * step - pad", "e % P * step.to(tl.int64) - pad", "step"),
+    ],
+)
+def test_numbers_that_give_values_their_types_stay(old, new, stays):
+    names, _ = constants(POOL.replace(old, new))
+    assert names
+    assert all(stays not in found for found in names)
+
+
+def test_only_integers_of_32_bits_are_constants():
+    assert constants(POOL, step="i64", pad="fp32")[0][0] == {"taps"}
+
+
+def test_constants_that_say_what_is_computed_are_no_sizes_of_blocks():
+    text = parse_kernel(constants(POOL)[1][0])
+    variants = list(Retile().variants(text, Facts(brief(POOL))))
+    assert all("taps" not in v.source.split("SPACE")[1].split("}")[0] for v in variants)
+    assert all(", 3, 2, 1," in v.source for v in variants)

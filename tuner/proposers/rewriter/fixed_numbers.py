@@ -1,0 +1,233 @@
+"""Numbers that a kernel gets at run time, such as a window's size, become compile-time constants.
+
+The compiler then writes loops over taps out, divides by multiplying, and knows which elements lie
+next to each other. Triton compiles the function again for each value. So settings come first: what
+a model holds as an attribute, what a launcher writes as a number, and counts of taps, which are
+sizes of a weight. Sizes by which indices are divided are a variant of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    assigned_names,
+    calls_within,
+    expand_names,
+    launcher_definition,
+    names_within,
+    nodes_within,
+    parse_expression,
+    range_loop,
+    render_code,
+    single_assignment,
+    substitute_names,
+    walk_statements,
+    with_body,
+)
+
+__all__ = ["FixedNumbers"]
+
+_INTEGERS = ("i32", "constexpr")
+"""Types of a launch's numbers as recorded: Triton makes a constant of 1 by itself."""
+_INDICES = ("range", "tl.range", "tl.static_range")
+_DIVISIONS = (cst.FloorDivide, cst.Modulo)
+
+
+class FixedNumbers:
+    """Integers that only indices and loops read become compile-time constants.
+
+    Applies to parameters that were recorded as 32-bit integers and that no loaded value meets but
+    to be divided by: such a value keeps its type then. A quotient of two constants would be rounded
+    down and not towards 0, so numbers in one stay.
+    """
+
+    kind = "fixed numbers"
+    helps = ("instructions", "index arithmetic", "arithmetic instructions", "waits for loads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        why = facts.explain_factors("instructions", "latency")
+        settings: dict[str, set[str]] = {}
+        sizes: dict[str, set[str]] = {}
+        for launch in text.single:
+            integers = _integers(launch, facts)
+            attributes = _attributes(text)
+            settings[launch.function.name] = {
+                name for name in integers if _is_setting(launch, name, attributes)
+            }
+            sizes[launch.function.name] = integers & _divisors(launch.function)
+        both = {name: settings[name] | sizes[name] for name in settings}
+        for chosen, what in ((settings, "settings"), (both, "sizes that divide indices")):
+            source = _with_constants(text, chosen)
+            if source and (chosen is settings or any(sizes[n] - settings[n] for n in sizes)):
+                yield Variant(
+                    source,
+                    f"Known when the kernel is compiled, {what} cost no arithmetic and no loops "
+                    f"of unknown length; each value is compiled for itself{why}.",
+                )
+
+
+def _with_constants(text: KernelText, chosen: dict[str, set[str]]) -> str:
+    """Return the file with parameters as compile-time constants; empty if there are none."""
+    functions = {
+        function.name: _with_constant_params(function, chosen[function.name])
+        for launch in text.single
+        if chosen[(function := launch.function).name]
+    }
+    return changed_text(text, functions=functions) if functions else ""
+
+
+def _with_constant_params(function: JitFunction, names: set[str]) -> cst.FunctionDef:
+    """Return a function with parameters as constants, and without other names for them."""
+    node = _without_aliases(function, names)
+    constant = cst.Annotation(parse_expression("tl.constexpr"))
+    params = [
+        param.with_changes(annotation=constant) if param.name.value in names else param
+        for param in node.params.params
+    ]
+    return node.with_changes(params=node.params.with_changes(params=params))
+
+
+def _without_aliases(function: JitFunction, names: set[str]) -> cst.FunctionDef:
+    """Return a function that has no other names for some parameters: they would be variables."""
+    own = function.body
+    aliases = {
+        binding.target: binding.value
+        for statement in own
+        if (binding := single_assignment(statement)) is not None
+        and isinstance(binding.value, cst.Name)
+        and binding.value.value in names
+        and assigned_names(*own).count(binding.target) == 1
+    }
+    kept = [s for s in own if (a := single_assignment(s)) is None or a.target not in aliases]
+    return with_body(function.node, [substitute_names(s, aliases) for s in kept])
+
+
+# ------------------------------------------------------------------------------- which numbers
+
+
+def _integers(launch: Launch, facts: Facts) -> set[str]:
+    """Return a launch's integers that may be constants."""
+    result, function = facts.brief.result, launch.function
+    kernels = () if result is None else result.analysis.own
+    records = {kernel.launch.name: kernel.launch for kernel in kernels}
+    record = records.get(function.name)
+    if record is None:
+        return set()
+    recorded = {
+        name
+        for name, bound in record.arguments.items()
+        if isinstance(bound.value, int) and record.signature.get(name) in _INTEGERS
+    }
+    free = recorded & set(launch.arguments) - set(function.constants)
+    free = {name for name in free if not function.reassigned(name)}
+    plain = replace(function, node=_without_aliases(function, free))
+    return free - _meeting_data(plain, free) - _in_constant_quotients(plain, free)
+
+
+def _meeting_data(function: JitFunction, names: set[str]) -> set[str]:
+    """Return names that are more to loaded values than what these are divided by.
+
+    So are names that a function, a method or a choice gets by themselves: an index keeps its type
+    whatever it is added to, and a constant has none.
+    """
+    data, constants = _loaded_names(function), names | set(function.constants) | {"tl"}
+    met = set[str]()
+    for node in nodes_within(*function.body):
+        sides: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        if isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.Divide):
+            sides = [(node.left, node.right), (node.right, node.left)]
+        elif isinstance(node, cst.Comparison):
+            parts = [node.left, *(target.comparator for target in node.comparisons)]
+            sides = [(one, other) for one in parts for other in parts if one is not other]
+        elif isinstance(node, cst.AugAssign):
+            sides = [(node.value, node.target)]
+        for one, other in sides:
+            if names_within(one) <= constants and _holds_data(other, data):
+                met |= names_within(one) & names
+        if isinstance(node, cst.Call) and render_code(node.func) not in _INDICES:
+            alone = [arg.value for arg in node.args if names_within(arg.value) <= constants]
+            alone += [node.func] if isinstance(node.func, cst.Attribute) else []
+            met |= names_within(*alone) & names
+    return met
+
+
+def _loaded_names(function: JitFunction) -> set[str]:
+    """Return names that hold loaded values, or what follows from some."""
+    data, count = set[str](), -1
+    while count != len(data):
+        count = len(data)
+        for statement in walk_statements(function.body):
+            binding = single_assignment(statement)
+            if binding is not None and _holds_data(binding.value, data):
+                data.add(binding.target)
+    return data
+
+
+def _holds_data(node: cst.CSTNode, data: set[str]) -> bool:
+    return bool(calls_within(node, "tl.load") or names_within(node) & data)
+
+
+def _in_constant_quotients(function: JitFunction, names: set[str]) -> set[str]:
+    """Return names in quotients whose dividends would be constants."""
+    constants = names | set(function.constants)
+    found = set[str]()
+    for node in nodes_within(*function.body):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _DIVISIONS):
+            within = names_within(node.left)
+            found |= names_within(node) & names if within <= constants else set()
+    return found
+
+
+def _divisors(function: JitFunction) -> set[str]:
+    """Return names that are all that an index is divided by, and lengths of loops over elements."""
+    names = set[str]()
+    values = {a.target: a.value for s in function.body if (a := single_assignment(s)) is not None}
+    for node in nodes_within(*function.body):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _DIVISIONS):
+            names |= names_within(expand_names(node.right, values.get))
+        loop = range_loop(node)
+        if loop is not None and render_code(loop.step) == "1":
+            names |= names_within(expand_names(loop.stop, values.get))
+    return names
+
+
+def _is_setting(launch: Launch, name: str, attributes: set[str]) -> bool:
+    """Tell whether a launch's number is written down, or held by the model."""
+    launcher = launch.launcher
+    params = {p.name.value for p in launcher.params.params}
+
+    def host_value(host: str) -> cst.BaseExpression | None:
+        return None if host in params else launcher_definition(host, launcher)
+
+    whole = expand_names(launch.arguments[name], host_value)
+    plain = (cst.Name, cst.Attribute, cst.Call, cst.Integer, cst.Subscript)
+    parts = [n for n in nodes_within(whole) if isinstance(n, cst.BaseExpression)]
+    calls = {render_code(call.func) for call in calls_within(whole)}
+    is_plain = all(isinstance(n, plain) for n in parts) and calls <= {"int"}
+    return is_plain and names_within(whole) - {"int"} <= attributes
+
+
+def _attributes(text: KernelText) -> set[str]:
+    """Return parameters of ``kernel`` for which each call in a class gives an attribute."""
+    params = [p.name.value for p in text.launcher.params.params]
+    classes = [s for s in text.tree.body if isinstance(s, cst.ClassDef)]
+    calls = calls_within(cst.Module(classes), text.launcher.name.value) if classes else []
+    given = [
+        {
+            param
+            for param, arg in zip(params, call.args, strict=False)
+            if not arg.star and arg.keyword is None and isinstance(arg.value, cst.Attribute)
+        }
+        for call in calls
+    ]
+    return set.intersection(*given) if given else set()
