@@ -96,7 +96,6 @@ _STRUCTURAL = (
         Operands,
         Precision,
         Scales,
-        FixedNumbers,
         LoopEnds,
         FullTrips,
         FuseLaunches,

@@ -1,9 +1,9 @@
 """Numbers that a kernel gets at run time, such as a window's size, become compile-time constants.
 
 The compiler then writes loops over taps out, divides by multiplying, and knows which elements lie
-next to each other. Triton compiles the function again for each value. So settings come first: what
-a model holds as an attribute, what a launcher writes as a number, and counts of taps, which are
-sizes of a weight. Sizes by which indices are divided are a variant of their own.
+next to each other. Triton compiles the function again for each value. So only settings change: what
+a model holds as an attribute, and what a launcher writes as a number; and sizes by which indices
+are divided, or that count the trips of a loop over single elements.
 """
 
 from __future__ import annotations
@@ -56,24 +56,18 @@ class FixedNumbers:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         why = facts.explain_factors("instructions", "latency")
-        settings: dict[str, set[str]] = {}
-        sizes: dict[str, set[str]] = {}
+        attributes, chosen = _attributes(text), dict[str, set[str]]()
         for launch in text.single:
             integers = _integers(launch, facts)
-            attributes = _attributes(text)
-            settings[launch.function.name] = {
-                name for name in integers if _is_setting(launch, name, attributes)
-            }
-            sizes[launch.function.name] = integers & _divisors(launch.function)
-        both = {name: settings[name] | sizes[name] for name in settings}
-        for chosen, what in ((settings, "settings"), (both, "sizes that divide indices")):
-            source = _with_constants(text, chosen)
-            if source and (chosen is settings or any(sizes[n] - settings[n] for n in sizes)):
-                yield Variant(
-                    source,
-                    f"Known when the kernel is compiled, {what} cost no arithmetic and no loops "
-                    f"of unknown length; each value is compiled for itself{why}.",
-                )
+            settings = {name for name in integers if _is_setting(launch, name, attributes)}
+            chosen[launch.function.name] = settings | (integers & _divisors(launch.function))
+        if source := _with_constants(text, chosen):
+            listed = ", ".join(sorted(set().union(*chosen.values())))
+            yield Variant(
+                source,
+                f"Known when the kernel is compiled, {listed} cost no divisions and no loops of "
+                f"unknown length; each value is compiled for itself{why}.",
+            )
 
 
 def _with_constants(text: KernelText, chosen: dict[str, set[str]]) -> str:
@@ -180,12 +174,12 @@ def _holds_data(node: cst.CSTNode, data: set[str]) -> bool:
 def _in_constant_quotients(function: JitFunction, names: set[str]) -> set[str]:
     """Return names in quotients whose dividends would be constants."""
     constants = names | set(function.constants)
-    found = set[str]()
+    inside = set[str]()
     for node in nodes_within(*function.body):
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _DIVISIONS):
             within = names_within(node.left)
-            found |= names_within(node) & names if within <= constants else set()
-    return found
+            inside |= names_within(node) & names if within <= constants else set()
+    return inside
 
 
 def _divisors(function: JitFunction) -> set[str]:
