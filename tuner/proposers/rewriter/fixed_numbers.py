@@ -216,7 +216,7 @@ def _attributes(text: KernelText) -> set[str]:
     params = [p.name.value for p in text.launcher.params.params]
     classes = [s for s in text.tree.body if isinstance(s, cst.ClassDef)]
     calls = calls_within(cst.Module(classes), text.launcher.name.value) if classes else []
-    given = [
+    passed = [
         {
             param
             for param, arg in zip(params, call.args, strict=False)
@@ -224,4 +224,4 @@ def _attributes(text: KernelText) -> set[str]:
         }
         for call in calls
     ]
-    return set.intersection(*given) if given else set()
+    return set.intersection(*passed) if passed else set()
