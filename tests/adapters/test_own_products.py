@@ -32,6 +32,18 @@ WHOLE = {
         "x: (6, 32) half; w: (20, 16) uint8",
         "q = torch.stack((w & 15, w >> 4), -1).view(20, 32).half() - 2\n    return x @ q.t()",
     ),
+    "words": (
+        "x: (6, 128) half; w: (20, 16) int32; s: (20, 2) half",
+        "shifts = torch.arange(0, 32, 4, device=x.device, dtype=torch.int32)\n"
+        "    q = ((w[:, :, None] >> shifts) & 15).reshape(20, 128).half()\n"
+        "    return x @ (q * s.repeat_interleave(64, 1)).t()",
+    ),
+    "rows_of_words": (
+        "x: (6, 128) half; w: (16, 20) int32; s: (20,) half",
+        "shifts = torch.arange(0, 32, 4, device=x.device, dtype=torch.int32)[:, None]\n"
+        "    q = ((w[:, None] >> shifts) & 15).reshape(128, 20).half()\n"
+        "    return x @ (q * s)",
+    ),
     "widened": (
         "x: (18, 40) half; w: (40, 20) half",
         "return (x.float() @ w.float()).relu()",
@@ -53,8 +65,7 @@ def _text(inputs: str, body: str) -> str:
         name, _, rest = part.partition(": ")
         shape, _, dtype = rest.rpartition(") ") if not rest.endswith(")") else (rest, "", "float32")
         shape = shape if shape.endswith(")") else f"{shape})"
-        least = 0 if dtype == "uint8" else -3
-        most = 255 if dtype == "uint8" else 4
+        least, most = {"uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}.get(dtype, (-3, 4))
         names.append(name)
         lines.append(
             f"        torch.randint({least}, {most}, {shape}, device=device).to(torch.{dtype}),\n"
@@ -75,13 +86,21 @@ def _written(folder: Path, cases, settings) -> dict[str, tuple[str, str, str]]:
     return {n: (str(p), *text) for (n, p), text in zip(paths.items(), texts, strict=True)}
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
+QUICK = ("bias", "words")
+
+
+@pytest.fixture(
+    scope="module",
+    params=["quick", pytest.param("all", marks=pytest.mark.slow)],
+)
+def written(request, tmp_path_factory):
     """By name the reference's path, the kernel file's text, and why there is none."""
     folder = tmp_path_factory.mktemp("products")
-    split = {"solkit.split_products": "tf32"}
+    own, split = ({f"solkit.{name}_products": "tf32"} for name in ("own", "split"))
+    if request.param == "quick":
+        return _written(folder, {name: WHOLE[name] for name in QUICK}, own)
     return {
-        **_written(folder, WHOLE, {"solkit.own_products": "tf32"}),
+        **_written(folder, WHOLE, own),
         **_written(folder, LONG, split),
         **_written(folder, PRECISE, {"solkit.own_products": "tf32x3"}),
     }
@@ -108,7 +127,7 @@ def test_they_compute_their_references(written, interpreted):
 
 def test_operands_and_results_are_computed_in_the_products_launch(written):
     counts = {name: len(kernels(text)) for name, (_, text, _) in written.items()}
-    assert counts == {**dict.fromkeys(WHOLE, 1), "two": 2, "long": 2, "precise": 1}
+    assert counts == {**dict.fromkeys(counts, 1), **{n: 2 for n in ("two", "long") if n in counts}}
     assert not any("torch.mm(" in text or "torch.bmm(" in text for _, text, _ in written.values())
 
 
@@ -123,10 +142,17 @@ def test_what_is_masked_is_zero_before_it_becomes_an_operand(written):
     assert all("other=0.0" in line for line in masked)
 
 
+def test_what_several_elements_share_is_loaded_once(written):
+    expected = {"words": 2, "rows_of_words": 1}
+    texts = {name: written[name][1] for name in written.keys() & expected.keys()}
+    counts = {name: text.count(".reshape([BLOCK_") for name, text in texts.items()}
+    assert counts == {name: expected[name] for name in texts}
+
+
 def test_three_passes_are_summed_in_parts(written):
-    text = written["precise"][1]
-    assert 'part += tl.dot(a, b, input_precision="tf32x3")' in text
-    assert "acc += part" in text
+    texts = [written[name][1] for name in PRECISE if name in written]
+    assert all('part += tl.dot(a, b, input_precision="tf32x3")' in text for text in texts)
+    assert all("acc += part" in text for text in texts)
 
 
 def test_precision_is_asked_for_where_operands_are_wide(written):
@@ -135,5 +161,5 @@ def test_precision_is_asked_for_where_operands_are_wide(written):
         for name, (_, text, _) in written.items()
     }
     wide = {name for name, dot in dots.items() if 'input_precision="tf32"' in dot}
-    assert wide == {"bias", "scaled_addend", "batches", "tokens", "two"}
-    assert {name for name, dot in dots.items() if not dot} == {"row", "columns"}
+    assert wide == {"bias", "scaled_addend", "batches", "tokens", "two"} & dots.keys()
+    assert {name for name, dot in dots.items() if not dot} == {"row", "columns"} & dots.keys()

@@ -94,7 +94,10 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     inductor.prepare()
     own_settings = dict(settings or {})
     tracing = trace_function(reference.call, reference.tensors)
+    is_own = not own_settings.keys().isdisjoint((OWN_PRODUCTS, SPLIT_PRODUCTS))
     for name, (rewrite, why) in _REWRITES.items():
+        if is_own and name == NARROW_PRODUCTS:  # such products take exact ones as they are
+            narrow_products(tracing.graph, exact=True)
         if own_settings.pop(name, False) and not rewrite(tracing.graph):
             raise InputError(why)
     for name in (OWN_PRODUCTS, SPLIT_PRODUCTS):

@@ -19,7 +19,6 @@ from solkit.adapters.inductor_program._narrow_products import (
     NARROW,
     PRODUCTS,
     emitter,
-    narrow_products,
     with_addend,
 )
 from solkit.adapters.inductor_program._product_template import PROCESSORS, product
@@ -44,7 +43,6 @@ def own_products(module: GraphModule, precision: str, *, split: bool = False) ->
         precision: of products of fp32: ``"ieee"``, ``"tf32x3"`` or ``"tf32"``.
         split: sum long products of few blocks in parts; without any, nothing counts as changed.
     """
-    narrow_products(module, exact=True)
     graph = module.graph
     nodes = [node for node in graph.nodes if node.target in _TARGETS and _is_suited(node)]
     parts = [_parts(*_factors(node)) if split else 1 for node in nodes]

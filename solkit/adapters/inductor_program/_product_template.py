@@ -112,10 +112,11 @@ def _first_config(outer: int, rows: int, columns: int, itemsize: int) -> dict[st
         min(max(16, 1 << (size - 1).bit_length()), most)
         for size, most in ((rows, 128), (columns, 256 if itemsize == 2 else 128))
     )
+    least_m = block_m if rows <= block_m else 32  # all rows: the other operand is read once
     while outer * -(-rows // block_m) * -(-columns // block_n) < PROCESSORS:
-        if block_n > 32 and block_n >= block_m:
+        if block_n > 32 and (block_n >= block_m or block_m == least_m):
             block_n //= 2
-        elif block_m > 32:
+        elif block_m > least_m:
             block_m //= 2
         else:
             break
@@ -301,4 +302,55 @@ def plain_text(function: str) -> str:
         function = re.sub(rf"\b{name}\b", parameter, function)
     function = re.sub(r", eviction_policy='\w+'", "", function)
     function = re.sub(r", ([ab]_mask)\)(?=$|\.to\()", r", \1, other=0.0)", function, flags=re.M)
-    return re.sub(r"\n\n+", "\n", function)
+    return _unpacked(re.sub(r"\n\n+", "\n", function))
+
+
+_LOADED = re.compile(
+    r"^( +)(tmp\d+) = tl\.load\((\w+) \+ \(tl\.broadcast_to\((.+), \[(\w+), (\w+)\]\)\), "
+    r"(None|[ab]_mask, other=0\.0)\)(.*)$",
+    re.MULTILINE,
+)
+
+
+def _unpacked(function: str) -> str:
+    """Return a product that loads once what several elements of an operand are computed of.
+
+    Such are words that elements are packed in, and scales of groups or of whole rows. Their index
+    takes a step after a power of two of elements along the reduction, or none.
+    """
+    sizes = set[int]()
+
+    def load(match: re.Match[str]) -> str:
+        margin, name, pointer, index, first, last, mask, rest = match.groups()
+        depth = f"{'b' if 'b_' in index else 'a'}_depth"
+        steps = {int(step) for step in re.findall(rf"\({depth} // (\d+)\)", index)} or {0}
+        others = re.sub(rf"\({depth} // \d+\)", "", index)
+        is_masked = bool(re.search(rf"{mask[:6]} = .*{depth}", function))
+        step = steps.pop()
+        if steps or depth in others or step & (step - 1) or is_masked or "BLOCK_K" not in match[0]:
+            return match[0]
+        is_last = last == "BLOCK_K"
+        count = f"PACKS_{step}" if step else "1"
+        loaded = (first, count) if is_last else (count, last)
+        lines = [f"{pointer} + (tl.broadcast_to(INDEX, [{', '.join(loaded)}]))"]
+        if not step:
+            value = f"tl.broadcast_to({name}, [{first}, {last}])"
+            lines = [f"{name} = tl.load({lines[0].replace('INDEX', index)}, {mask})"]
+        else:
+            sizes.add(step)
+            packs = f"{depth.replace('depth', 'packs')}_{step}"
+            across = "[None, :]" if is_last else "[:, None]"
+            whole = (first, count, f"BLOCK_K // {count}") if is_last else None
+            whole = whole or (count, f"BLOCK_K // {count}", last)
+            wide = f"{name}[:, :, None]" if is_last else f"{name}[:, None, :]"
+            value = f"tl.broadcast_to({wide}, [{', '.join(whole)}]).reshape([{first}, {last}])"
+            index = re.sub(rf"\({depth} // \d+\)", packs, index)
+            lines = [
+                f"{packs} = start // {step} + tl.arange(0, {count}){across}",
+                f"{name} = tl.load({lines[0].replace('INDEX', index)}, {mask})",
+            ]
+        return "\n".join(f"{margin}{line}" for line in [*lines, f"{name} = {value}{rest}"])
+
+    function = _LOADED.sub(load, function)
+    counts = (f"    PACKS_{n}: tl.constexpr = max(BLOCK_K // {n}, 1)\n" for n in sorted(sizes))
+    return re.sub(r"^    K = .*\n", lambda match: match[0] + "".join(counts), function, flags=re.M)
