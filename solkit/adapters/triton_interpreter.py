@@ -71,6 +71,7 @@ def install() -> None:
     _answer_warm_ups()
     _spare_overflow_checks()
     _remember_dtypes()
+    _widen_bfloat16()
 
 
 def _spare_overflow_checks() -> None:
@@ -166,6 +167,46 @@ def _take_booleans() -> None:
 
     converted.takes_booleans = True  # type: ignore[attr-defined]
     interpreter._implicit_cvt = converted
+
+
+def _widen_bfloat16() -> None:
+    """Compute bf16 in fp32 and round it: Triton adds, compares and multiplies its bits as integers.
+
+    Each operation rounds, as a GPU does that has none for bf16.
+    """
+    builder: Any = interpreter.InterpreterBuilder
+    if getattr(builder, "widens_bfloat16", False):
+        return
+    for name in ("binary_op", "ternary_op", "create_fma", "create_dot"):
+        setattr(builder, name, _in_fp32(getattr(builder, name)))
+    builder.widens_bfloat16 = True
+
+
+def _in_fp32(original: Callable[..., TensorHandle]) -> Callable[..., TensorHandle]:
+    def call(self: Any, *args: Any) -> TensorHandle:
+        narrow = [isinstance(arg, TensorHandle) and arg.dtype.scalar == tl.bfloat16 for arg in args]
+        if not any(narrow) or args[0].dtype.scalar == tl.int1:  # a choice moves the bits
+            return original(self, *args)
+        wide = [_wide(arg) if is_narrow else arg for arg, is_narrow in zip(args, narrow)]
+        result = original(self, *wide)
+        # a product's sums have their own type
+        is_narrow = narrow[2] if len(narrow) > 2 and isinstance(args[2], TensorHandle) else True
+        return _rounded(result) if is_narrow and result.data.dtype == np.float32 else result
+
+    return call
+
+
+def _wide(handle: TensorHandle) -> TensorHandle:
+    bits = handle.data.astype(np.uint32) << 16
+    return TensorHandle(bits.view(np.float32), tl.float32)
+
+
+def _rounded(handle: TensorHandle) -> TensorHandle:
+    """Return fp32 as bf16, to nearest and ties to even."""
+    bits = np.ascontiguousarray(handle.data).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    quiet = np.where(np.isnan(handle.data), np.uint32(0x7FC0), rounded)
+    return TensorHandle(quiet.astype(np.uint16), tl.bfloat16)
 
 
 class _Patched:

@@ -155,3 +155,40 @@ def test_integers_wrap_as_on_a_gpu_and_nothing_looks_for_it(answer):
         0,
         ["bool", "int32", "float16", "uint16", "uint64"] * 2,
     )
+
+
+BFLOAT16 = """
+import torch
+import triton
+import triton.language as tl
+from solkit.adapters import triton_interpreter
+
+triton_interpreter.install()
+triton_interpreter.install()
+
+@triton.jit
+def steps(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    tl.store(out_ptr + at, (x + y) * x - y)
+    tl.store(out_ptr + N + at, tl.maximum(x, y))
+    tl.store(out_ptr + 2 * N + at, tl.where(x < y, -x, y))
+    rows = tl.arange(0, N // 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    product = tl.dot(tl.load(x_ptr + rows), tl.load(y_ptr + rows))
+    tl.store(out_ptr + 3 * N + rows, product)
+
+x, y = (torch.randn(256, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+x, y = x.bfloat16(), y.bfloat16()
+x[0] = float("nan")
+out = torch.empty(4, 256, dtype=torch.bfloat16)
+steps[(1,)](x, y, out, N=256)
+product = (x.view(16, 16).float() @ y.view(16, 16).float()).view(-1)
+wanted = (x + y) * x - y, torch.maximum(x, y), torch.where(x < y, -x, y), product.bfloat16()
+rows = [(a[16:], b[16:]) for a, b in zip(out, wanted)]  # the first has the nan
+answer = [torch.allclose(a, b, rtol=2**-7 * (i > 2), atol=0) for i, (a, b) in enumerate(rows)]
+answer += [bool(out[0, 0].isnan())]
+"""
+
+
+def test_bfloat16_is_computed_with_its_values(answer):
+    assert answer("bfloat16", BFLOAT16) == [True] * 5
