@@ -87,7 +87,7 @@ _TOO_LONG_ELSEWHERE = "Compiling it for a held-out shape takes too long."
 _NEXT = 4
 """Studied candidates that are compiled for held-out shapes, the most promising ones: a second has
 about one measurement, and most candidates get none."""
-_PLANNED = 3  # at a time: proposals are written, others ranked, and the original's parameters
+_PLANNED = 5  # at a time: proposals are written, others ranked, and programs of the reference
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
