@@ -600,6 +600,8 @@ class Checks:
 
     def judge_kept_calls(self) -> None:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
+        if self._kept:
+            self._setup.say("judging timed calls")
         self._judge_some_kept(1)
 
     def _judge_some_kept(self, least: int) -> None:
