@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -52,30 +52,57 @@ _PRODUCT = 1 << 24
 # ------------------------------------------------------------------------------ propagation
 
 
+@dataclass(frozen=True)
+class _Call:
+    """A call of an operator."""
+
+    func: torch._ops.OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @functools.cached_property
+    def inputs(self) -> list[torch.Tensor]:
+        """Tensors among the arguments."""
+        return [
+            leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)
+        ]
+
+    @property
+    def packet(self) -> Any:
+        """The operator, of all its overloads."""
+        return self.func.overloadpacket
+
+    @property
+    def draws(self) -> bool:
+        """True if results are random."""
+        return torch.Tag.nondeterministic_seeded in self.func.tags
+
+
 def propagate_values(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> None:
     """Compute `func` on real values if all inputs are known, and remember the results."""
+    call = _Call(func, args, kwargs)
     if func._schema.is_mutable:
-        written = _written_tensors(func, args, kwargs)
-        if not (draws_few_on_cpu(func, written) and _draw_at_once(func, args, kwargs, written)):
-            _update_written(func, args, kwargs)
+        written = _written_tensors(call)
+        if not (draws_few_on_cpu(func, written) and _draw_at_once(call, written)):
+            _update_written(call)
         return
     fakes = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
     if not fakes:
         return
-    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    inputs = call.inputs
     if _returns_view(func) and inputs and isinstance(inputs[0], FakeTensor):
         _look_through(fakes)
     elif func.overloadpacket in _FILLS:
-        _remember_constant(func, args, kwargs, fakes[0])
-    elif draws_few_on_cpu(func, fakes) and _draw_at_once(func, args, kwargs, fakes):
+        _remember_constant(call, fakes[0])
+    elif draws_few_on_cpu(func, fakes) and _draw_at_once(call, fakes):
         pass
     elif _is_pure_function(func):
-        _compute_results(func, args, kwargs, inputs, fakes)
+        _compute_results(call, fakes)
     elif "empty" not in func._schema.name:
-        _defer_results(func, args, kwargs, inputs, fakes)
-    choices = _choices(func, args, kwargs, inputs)
+        _defer_results(call, fakes)
+    choices = _choices(call)
     if choices is not None and not _returns_view(func):
         contents = _contents_of(fakes[0])
         contents.choices = choices
@@ -85,18 +112,13 @@ def propagate_values(
 _draws = DrawsInStep()
 
 
-def _draw_at_once(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    results: Sequence[torch.Tensor],
-) -> bool:
+def _draw_at_once(call: _Call, results: Sequence[torch.Tensor]) -> bool:
     """Draw what a real run draws on the CPU; whether that is known.
 
     Floats count as known only where the host reads them, or a size depends on them.
     """
     with computing_really():
-        if not _draws.is_in_step(kwargs):
+        if not _draws.is_in_step(call.kwargs):
             return False
     written = {id(tensor) for tensor in results}
 
@@ -111,9 +133,9 @@ def _draw_at_once(
 
     try:
         with computing_really():
-            real_args, real_kwargs = tree_map(real_leaf, (args, kwargs))
-            out = func(*real_args, **real_kwargs)
-            _draws.note_draw(kwargs, was_in_step=True)
+            real_args, real_kwargs = tree_map(real_leaf, (call.args, call.kwargs))
+            out = call.func(*real_args, **real_kwargs)
+            _draws.note_draw(call.kwargs, was_in_step=True)
     except LookupError:
         return False
     values = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
@@ -134,19 +156,17 @@ def _contents_of(fake: FakeTensor) -> Contents:
     return contents_of_storage.get(storage._cdata) or Contents(storage)
 
 
-def _choices(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    inputs: Sequence[torch.Tensor],
-) -> int | None:
+def _choices(call: _Call) -> int | None:
     """Return the number of different results, of drawn integers and what is made of one tensor."""
-    named = named_arguments(func, args, kwargs)
-    if func.overloadpacket in (_aten.randint, _aten.randint_like):
+    named = named_arguments(call.func, call.args, call.kwargs)
+    if call.packet in (_aten.randint, _aten.randint_like):
         return max(int(named["high"]) - int(named.get("low", 0)), 1)
-    elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
-    alone = elementwise and len(inputs) == 1 and torch.Tag.nondeterministic_seeded not in func.tags
-    counts = [choices_of(inputs[0]) if alone else None, _limited_choices(func, named, inputs)]
+    elementwise = torch.Tag.pointwise in call.func.tags or call.packet in _COPIES
+    alone = elementwise and len(call.inputs) == 1 and not call.draws
+    counts = [
+        choices_of(call.inputs[0]) if alone else None,
+        _limited_choices(call.func, named, call.inputs),
+    ]
     return min((count for count in counts if count is not None), default=None)
 
 
@@ -187,77 +207,63 @@ def _look_through(views: Sequence[FakeTensor]) -> None:
             attach_contents(view, contents)
 
 
-def _compute_results(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    inputs: Sequence[torch.Tensor],
-    fakes: Sequence[FakeTensor],
-) -> None:
-    results = _results_of_op(func, args, kwargs, inputs, fakes)
+def _compute_results(call: _Call, fakes: Sequence[FakeTensor]) -> None:
+    results = _results_of_op(call, fakes)
     for fake, fact in zip(fakes, results or (), strict=False):
         remember_contents(fake, fact)
     if results is None:
-        _defer_results(func, args, kwargs, inputs, fakes)
-    if results is None and (share := _share_of_mask(func, inputs)) is not None:
+        _defer_results(call, fakes)
+    if results is None and (share := _share_of_mask(call.func, call.inputs)) is not None:
         contents = _contents_of(fakes[0])
         contents.share = share
         attach_contents(fakes[0], contents)
 
 
-def _defer_results(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    inputs: Sequence[torch.Tensor],
-    fakes: Sequence[FakeTensor],
-) -> None:
+def _defer_results(call: _Call, fakes: Sequence[FakeTensor]) -> None:
     """Note how to compute results that follow from random floats."""
-    seen = _views_of_inputs(inputs)
-    draws = torch.Tag.nondeterministic_seeded in func.tags
+    seen = _views_of_inputs(call.inputs)
     follows = seen and any(view.later is not None for view in seen.values())
-    if seen is None or not (draws or follows) or not _is_affordable(func, inputs, fakes, 16):
+    if (
+        seen is None
+        or not (call.draws or follows)
+        or not _is_affordable(call.func, call.inputs, fakes, 16)
+    ):
         return
     with computing_really():
-        call = note_call(func, args, kwargs, seen, None, sum(fake.numel() for fake in fakes))
-        if draws:
-            _draws.note_delay(kwargs)
-    for number, fake in enumerate(fakes if call else ()):
+        noted = note_call(
+            call.func, call.args, call.kwargs, seen, None, sum(fake.numel() for fake in fakes)
+        )
+        if call.draws:
+            _draws.note_delay(call.kwargs)
+    for number, fake in enumerate(fakes if noted else ()):
         contents = _contents_of(fake)
-        assert call is not None
-        contents.later = Later(call, number, _view_of_input(fake, None))
+        assert noted is not None
+        contents.later = Later(noted, number, _view_of_input(fake, None))
         attach_contents(fake, contents)
 
 
-def _later_write(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    written: Sequence[torch.Tensor],
-) -> Later | None:
+def _later_write(call: _Call, written: Sequence[torch.Tensor]) -> Later | None:
     """Return the same for a tensor that an op writes to."""
-    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    draws = torch.Tag.nondeterministic_seeded in func.tags
-    overwrites = draws or func.overloadpacket is _aten.copy_
-    if len(written) != 1 or func.overloadpacket in _RELOCATING:
+    overwrites = call.draws or call.packet is _aten.copy_
+    if len(written) != 1 or call.packet in _RELOCATING:
         return None
     (target,) = written
-    if not draws and not any(map(_is_delayed, inputs)):
+    if not call.draws and not any(map(_is_delayed, call.inputs)):
         return None  # looking at contents keeps them: the next write would copy them
     whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
     seen = _views_of_inputs(
-        [tensor for tensor in inputs if tensor is not target or not (overwrites and whole)]
+        [tensor for tensor in call.inputs if tensor is not target or not (overwrites and whole)]
     )
-    if seen is None or not (draws or any(view.later is not None for view in seen.values())):
+    if seen is None or not (call.draws or any(view.later is not None for view in seen.values())):
         return None
     own = seen.setdefault(id(target), _view_of_input(target, None))
     with computing_really():
-        call = note_call(func, args, kwargs, seen, own, target.numel())
-        if draws:
-            _draws.note_delay(kwargs)
-    if call is None or not _is_affordable(func, inputs, ()):
+        noted = note_call(call.func, call.args, call.kwargs, seen, own, target.numel())
+        if call.draws:
+            _draws.note_delay(call.kwargs)
+    if noted is None or not _is_affordable(call.func, call.inputs, ()):
         return None
-    return Later(call, 0, own)
+    return Later(noted, 0, own)
 
 
 def _is_delayed(tensor: torch.Tensor) -> bool:
@@ -313,28 +319,21 @@ def compute_known(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[KnownContents] | None:
     """Compute an op on known values; return ``None`` if one is unknown or it is too costly."""
-    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    return _results_of_op(func, args, kwargs, inputs, ())
+    return _results_of_op(_Call(func, args, kwargs), ())
 
 
-def _results_of_op(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    inputs: Sequence[torch.Tensor],
-    fakes: Sequence[FakeTensor],
-) -> list[KnownContents] | None:
-    facts = _recall_all(inputs)
+def _results_of_op(call: _Call, fakes: Sequence[FakeTensor]) -> list[KnownContents] | None:
+    facts = _recall_all(call.inputs)
     if facts is None:
         return None
-    alike = _all_constant(func, facts)
-    if not alike and not _is_affordable(func, inputs, fakes):
+    alike = _all_constant(call.func, facts)
+    if not alike and not _is_affordable(call.func, call.inputs, fakes):
         return None
     own = {fact.value.untyped_storage()._cdata for fact in facts}
-    draws = func.overloadpacket in _INTEGER_DRAWS
+    draws = call.packet in _INTEGER_DRAWS
     guesses, drawn = _guesses_of(facts), draws or any(fact.drawn for fact in facts)
     with computing_really():
-        values = _run_on_values(func, args, kwargs, alike)
+        values = _run_on_values(call, alike)
         if alike:
             values = [v[(0,) * v.dim()].expand(fake.shape) for v, fake in zip(values, fakes)]
         values = [v.clone() if v.untyped_storage()._cdata in own else v for v in values]
@@ -350,9 +349,7 @@ def _recall_all(tensors: Sequence[torch.Tensor]) -> list[KnownContents] | None:
     return facts if len(facts) == len(tensors) else None
 
 
-def _run_on_values(
-    func: torch._ops.OpOverload, args: Any, kwargs: Any, alike: bool = False
-) -> list[torch.Tensor]:
+def _run_on_values(call: _Call, alike: bool = False) -> list[torch.Tensor]:
     """Return the results of an op on real values; none if the CPU has no such kernel."""
 
     def real_argument(argument: Any) -> Any:
@@ -363,9 +360,9 @@ def _run_on_values(
             return value[(slice(0, 1),) * value.dim()] if alike else value
         return torch.device("cpu") if isinstance(argument, torch.device) else argument
 
-    real_args, real_kwargs = tree_map(real_argument, (args, kwargs))
+    real_args, real_kwargs = tree_map(real_argument, (call.args, call.kwargs))
     try:
-        out = func(*real_args, **real_kwargs)
+        out = call.func(*real_args, **real_kwargs)
     except NotImplementedError:  # such as half-precision kernels that only a GPU has
         return []
     except RuntimeError as error:
@@ -436,12 +433,10 @@ _FILLS: dict[Any, float | str] = {
 """Ops that fill a new tensor: with a number, or with the argument of that name."""
 
 
-def _remember_constant(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], fake: FakeTensor
-) -> None:
-    fill: Any = _FILLS[func.overloadpacket]
+def _remember_constant(call: _Call, fake: FakeTensor) -> None:
+    fill: Any = _FILLS[call.packet]
     if isinstance(fill, str):
-        fill = named_arguments(func, args, kwargs)[fill]
+        fill = named_arguments(call.func, call.args, call.kwargs)[fill]
     with computing_really():
         one = torch.full((), fill, dtype=fake.dtype, device="cpu")
         remember_contents(fake, KnownContents(one.expand(fake.shape)))
@@ -450,15 +445,13 @@ def _remember_constant(
 # ----------------------------------------------------------------------------------- writes
 
 
-def _update_written(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _update_written(call: _Call) -> None:
     """Update the contents of the tensors that an op writes to."""
-    written = _written_tensors(func, args, kwargs)
-    later = _later_write(func, args, kwargs, written)
-    if func.overloadpacket in _OVERWRITES and len(written) == 1:
-        _overwrite_contents(func, args, written[0])
-    elif not _write_known(func, args, kwargs, written):
+    written = _written_tensors(call)
+    later = _later_write(call, written)
+    if call.packet in _OVERWRITES and len(written) == 1:
+        _overwrite_contents(call, written[0])
+    elif not _write_known(call, written):
         for tensor in written:
             forget_contents(tensor)
     for tensor in written:
@@ -469,13 +462,13 @@ def _update_written(
             attach_contents(tensor, contents)
 
 
-def _written_tensors(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> list[torch.Tensor]:
+def _written_tensors(call: _Call) -> list[torch.Tensor]:
     tensors: list[torch.Tensor] = []
-    for position, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(call.func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            operand = args[position] if position < len(args) else kwargs.get(argument.name)
+            operand = (
+                call.args[position] if position < len(call.args) else call.kwargs.get(argument.name)
+            )
             tensors += [leaf for leaf in tree_leaves(operand) if isinstance(leaf, torch.Tensor)]
     return tensors
 
@@ -483,25 +476,19 @@ def _written_tensors(
 _RELOCATING = (_aten.resize_, _aten.resize_as_, _aten.set_)
 
 
-def _write_known(
-    func: torch._ops.OpOverload,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    written: Sequence[torch.Tensor],
-) -> bool:
+def _write_known(call: _Call, written: Sequence[torch.Tensor]) -> bool:
     """Write to the known contents; whether that was possible."""
-    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    fakes = [tensor for tensor in inputs if isinstance(tensor, FakeTensor)]
-    facts = _recall_all(inputs)
-    if facts is None or torch.Tag.nondeterministic_seeded in func.tags:
+    fakes = [tensor for tensor in call.inputs if isinstance(tensor, FakeTensor)]
+    facts = _recall_all(call.inputs)
+    if facts is None or call.draws:
         return False
-    if func.overloadpacket in _RELOCATING or not _is_affordable(func, inputs, fakes):
+    if call.packet in _RELOCATING or not _is_affordable(call.func, call.inputs, fakes):
         return False
     contents = [contents_of_storage.get(tensor.untyped_storage()._cdata) for tensor in written]
     with computing_really():
         if not all(held is not None and held.make_writable() for held in contents):
             return False
-        if not _run_on_values(func, args, kwargs):
+        if not _run_on_values(call):
             return False
     for held in contents:
         assert held is not None
@@ -513,20 +500,18 @@ def _write_known(
 _OVERWRITES = (_aten.fill_, _aten.zero_, _aten.copy_)
 
 
-def _overwrite_contents(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch.Tensor
-) -> None:
+def _overwrite_contents(call: _Call, target: torch.Tensor) -> None:
     """``fill_``, ``zero_``, ``copy_``: old contents matter only if some of them stay."""
     if not isinstance(target, FakeTensor):
         return
-    source = args[1] if len(args) > 1 else 0
+    source = call.args[1] if len(call.args) > 1 else 0
     fact = recall_contents(source) if isinstance(source, torch.Tensor) else None
     if isinstance(source, torch.Tensor) and fact is None:
         forget_contents(target)
         return
     whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
     if not whole:
-        if not _write_known(func, args, {}, [target]):
+        if not _write_known(call, [target]):
             forget_contents(target)
         return
     with computing_really():
