@@ -17,7 +17,6 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import last_values
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import arguments_of
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._lift_expressions import Lifting
 from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
@@ -43,6 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 
 __all__ = [
     "Elementwise",

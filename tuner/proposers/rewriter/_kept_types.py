@@ -17,9 +17,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     single_assignment,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 
-__all__ = ["ALLOCATORS", "TENSOR_QUERIES", "UnknownTypeError", "kept_type", "memory_type"]
+__all__ = ["UnknownTypeError", "kept_type", "memory_type"]
 
 _ROUNDED = ("tl.float16", "tl.bfloat16", "tl.float32", "tl.float64")
 _OTHER_NAMES = {

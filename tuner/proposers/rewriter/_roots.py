@@ -9,13 +9,16 @@ from __future__ import annotations
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    Launch,
+    argument_of,
     called_name,
+    calls_within,
     launcher_definition,
     nodes_within,
     render_code,
 )
 
-__all__ = ["ALLOCATORS", "TENSOR_QUERIES", "root_name"]
+__all__ = ["ALLOCATORS", "TENSOR_QUERIES", "allocated_tensor", "element_uses", "root_name"]
 
 ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 TENSOR_QUERIES = frozenset(
@@ -33,6 +36,38 @@ _VIEWS = frozenset(
         "unflatten unsqueeze view_as_real view_as_complex"
     ).split()
 )
+
+
+_LIKE = tuple(f"torch.{word}_like" for word in ("empty", "zeros", "ones", "full", "rand", "randn"))
+
+
+def element_uses(node: cst.CSTNode, name: str) -> list[cst.Name]:
+    """Return where a tensor's name stands for more than its sizes, its type and the like."""
+    owners = {
+        id(part.value)
+        for part in nodes_within(node)
+        if isinstance(part, cst.Attribute) and part.attr.value in TENSOR_QUERIES
+    }
+    owners |= {id(call.args[0].value) for call in calls_within(node, *_LIKE) if call.args}
+    return [
+        part
+        for part in nodes_within(node)
+        if isinstance(part, cst.Name) and part.value == name and id(part) not in owners
+    ]
+
+
+def allocated_tensor(launch: Launch, param: str) -> tuple[str, list[cst.BaseExpression]] | None:
+    """Return type and sizes of an argument that its launcher allocates, empty or as zeros."""
+    argument = launch.arguments[param]
+    name = argument.value if isinstance(argument, cst.Name) else ""
+    value = launcher_definition(name, launch.launcher) if name else None
+    if not isinstance(value, cst.Call) or called_name(value) not in ("torch.zeros", "torch.empty"):
+        return None
+    dtype = argument_of(value, 99, "dtype")
+    sizes = [arg.value for arg in value.args if arg.keyword is None]
+    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
+        sizes = [element.value for element in sizes[0].elements]
+    return "torch.float32" if dtype is None else render_code(dtype), sizes
 
 
 def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:

@@ -23,7 +23,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     renamed_function,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
+from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type
 from solkit.tuner.proposers.rewriter._masks import masked_loads
 from solkit.tuner.proposers.rewriter._memory import WRITES, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
@@ -70,7 +70,7 @@ from solkit.tuner.proposers.rewriter._program_indices import (
     is_bound,
     solved_indices,
 )
-from solkit.tuner.proposers.rewriter._roots import root_name
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, root_name
 from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
 __all__ = ["FuseLaunches", "is_harmless", "with_signature"]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
-from solkit.tuner.proposers.rewriter._kept_types import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
@@ -40,6 +39,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._roots import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter.launch_copies import without_shared_functions
 
 __all__ = [

@@ -27,7 +27,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -53,6 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
 

@@ -18,7 +18,6 @@ import libcst as cst
 
 from solkit.ops import OPERATORS
 from solkit.tuner.proposers.rewriter._edit import launch_line
-from solkit.tuner.proposers.rewriter._kept_types import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._launcher_tensors import (
     SAME_TYPE,
     LauncherTensor,
@@ -44,6 +43,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._roots import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter.host_paths import with_direct_names, with_otherwise
 from solkit.tuner.proposers.rewriter.library_convolutions import (
     Convolution,

@@ -20,7 +20,6 @@ import libcst as cst
 from solkit.core import KernelAnalysis
 from solkit.tuner.proposers.rewriter._assignments import assignments_in, single_values
 from solkit.tuner.proposers.rewriter._edit import arguments_of, launch_line, options_of, with_params
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
@@ -51,6 +50,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
 __all__ = ["NeedlessCopies"]
@@ -242,15 +242,17 @@ def _is_private(copy: _Copy) -> bool:
         return False
     between = [s for s in body[first + 1 : last] if not _only_asks(s)]
     passed = (*copy.launch.arguments.values(), copy.launch.grid)
-    if between or sum(_uses(value, copy.name) for value in passed) != 1:  # a view is another use
+    if (
+        between or sum(len(element_uses(value, copy.name)) for value in passed) != 1
+    ):  # a view is another use
         return False
     skipped = {id(s) for s in (*copy.statements, copy.launch.statement)}
     rest = [s for s in body if id(s) not in skipped]
     returned = [s for s in rest if is_return(s)]
-    uses = sum(_uses(s, copy.name) for s in rest if s not in returned)
+    uses = any(element_uses(s, copy.name) for s in rest if s not in returned)
     if copy.value is None or _stores(copy):
         return not uses
-    return not uses and not any(_uses(s, copy.name) for s in returned)
+    return not uses and not any(element_uses(s, copy.name) for s in returned)
 
 
 def _only_asks(statement: cst.BaseStatement) -> bool:
@@ -268,23 +270,6 @@ def _only_asks(statement: cst.BaseStatement) -> bool:
         and isinstance(node.target, (cst.Subscript, cst.Attribute))
         for node in nodes_within(statement)
     )
-
-
-def _uses(statement: cst.CSTNode, name: str) -> int:
-    """Count uses of a tensor but for its sizes."""
-    owners = {
-        id(node.value)
-        for node in nodes_within(statement)
-        if isinstance(node, cst.Attribute) and node.attr.value in TENSOR_QUERIES
-    }
-    owners |= {id(c.args[0].value) for c in calls_within(statement, *_LIKE) if c.args}
-    return sum(
-        isinstance(node, cst.Name) and node.value == name and id(node) not in owners
-        for node in nodes_within(statement)
-    )
-
-
-_LIKE = tuple(name for name in ALLOCATORS if name.endswith("_like"))
 
 
 def _is_plain(copy: _Copy) -> bool:

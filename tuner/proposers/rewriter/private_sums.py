@@ -50,6 +50,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
 
@@ -247,17 +248,8 @@ def _is_used_only_here(launch: Launch, base: str, body: Body) -> bool:
 
 def _allocated_table(launch: Launch, base: str) -> tuple[str, list[int | None]] | None:
     """Return the type of a tensor that the launcher fills with zeros, and its sizes."""
-    argument = launch.arguments[base]
-    if not isinstance(argument, cst.Name):
-        return None
-    value = launcher_definition(argument.value, launch.launcher)
-    if not isinstance(value, cst.Call) or called_name(value) not in ("torch.zeros", "torch.empty"):
-        return None
-    dtype = argument_of(value, 99, "dtype")
-    kind = _TYPES.get("torch.float32" if dtype is None else render_code(dtype))
-    sizes = [arg.value for arg in value.args if arg.keyword is None]
-    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
-        sizes = [element.value for element in sizes[0].elements]
+    dtype, sizes = allocated_tensor(launch, base) or ("", [])
+    kind = _TYPES.get(dtype)
     if kind is None or not sizes:
         return None
     return kind, [_integer_of(size, launch.launcher) for size in sizes]

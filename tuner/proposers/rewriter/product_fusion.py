@@ -36,7 +36,6 @@ from solkit.tuner.proposers.rewriter._elementwise import (
     sum_terms,
     tile_of,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import is_write, pointers_of
@@ -67,11 +66,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
 from solkit.tuner.proposers.rewriter._values import all_names
 
 __all__ = ["FuseProducts"]
 
-_LIKE = tuple(f"torch.{word}_like" for word in ("empty", "zeros", "ones", "full", "rand", "randn"))
 _DTYPE = re.compile(r"torch\.(float16|bfloat16|float32|float8_e4m3fn|float8_e5m2|int8|int32)")
 _LONGEST_CHAIN = 6
 
@@ -162,19 +161,7 @@ class _Between:
         for statement in walk_statements(statements_of(self.first.launcher)):
             if id(statement) in skipped or statements_of(statement):
                 continue
-            metadata = {
-                id(node.value)
-                for node in nodes_within(statement)
-                if isinstance(node, cst.Attribute) and node.attr.value in TENSOR_QUERIES
-            }
-            metadata |= {id(call.args[0].value) for call in calls_within(statement, *_LIKE)}
-            uses += [
-                node
-                for node in nodes_within(statement)
-                if isinstance(node, cst.Name)
-                and node.value == self.name
-                and id(node) not in metadata
-            ]
+            uses += element_uses(statement, self.name)
         return uses
 
     def needs_tensor(self) -> bool:

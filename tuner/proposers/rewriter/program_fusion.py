@@ -27,12 +27,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
-from solkit.tuner.proposers.rewriter._kept_types import (
-    ALLOCATORS,
-    UnknownTypeError,
-    kept_type,
-    memory_type,
-)
+from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
 from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._parse import (
@@ -46,6 +41,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     compact_code,
+    count_uses,
     expand_names,
     free_name,
     integer_literal,
@@ -64,7 +60,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_each,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
-from solkit.tuner.proposers.rewriter._roots import root_name
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, root_name
 from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
@@ -348,16 +344,9 @@ class _Merge:
         binding = None if statement is None else single_assignment(statement)
         if binding is None or called_name(binding.value) not in ALLOCATORS:
             return False
-        uses = sum(
-            isinstance(node, cst.Name) and node.value == tensor
-            for node in nodes_within(self._one.launcher)
-        )
-        own = sum(
-            render_code(value) == tensor
-            for launch in (self._one, self._two)
-            for value in launch.arguments.values()
-        )
-        return uses == own + 1
+        passed = [*self._one.arguments.values(), *self._two.arguments.values()]
+        own = list(map(render_code, passed)).count(tensor)
+        return count_uses(self._one.launcher, tensor) == own + 1
 
     def _merged_body(
         self, tensors: Mapping[str, Sequence[_Access]], kept: Sequence[_Kept], gone: Sequence[str]

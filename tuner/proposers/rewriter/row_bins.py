@@ -43,7 +43,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     expand_names,
     expression_statement,
     free_name,
-    launcher_definition,
     names_within,
     nodes_within,
     parse_expression,
@@ -57,6 +56,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
@@ -231,19 +231,9 @@ def _bounds(mask: cst.BaseExpression, block: str) -> bool:
 
 def _table_sizes(launch: Launch, base: str) -> tuple[str, str] | None:
     """Return how many rows, of what length, an fp32 table has that the launcher allocates."""
-    argument = launch.arguments[base]
-    name = argument.value if isinstance(argument, cst.Name) else ""
-    value = launcher_definition(name, launch.launcher) if name else None
-    if not isinstance(value, cst.Call) or called_name(value) not in ("torch.zeros", "torch.empty"):
-        return None
-    dtype = argument_of(value, 99, "dtype")
-    sizes = [arg.value for arg in value.args if arg.keyword is None]
-    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
-        sizes = [element.value for element in sizes[0].elements]
-    is_float = dtype is None or render_code(dtype) in _FLOATS
-    return (
-        (compact_code(sizes[0]), compact_code(sizes[1])) if is_float and len(sizes) == 2 else None
-    )
+    dtype, sizes = allocated_tensor(launch, base) or ("", [])
+    is_table = dtype in _FLOATS and len(sizes) == 2
+    return (compact_code(sizes[0]), compact_code(sizes[1])) if is_table else None
 
 
 # ------------------------------------------------------------------------------- writing it

@@ -352,10 +352,7 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
         [(cst.ensure_type(zeros.value, cst.Call).func, parse_expression("torch.empty"))],
     )
     return changed_text(
-        text,
-        {name: gather},
-        {name: [count, listing]},
-        [(scatter.zeros, [empty]), *swaps],
+        text, {name: gather}, {name: [count, listing]}, [(scatter.zeros, [empty]), *swaps]
     )
 
 

@@ -29,7 +29,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
 )
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._operations import (
@@ -73,6 +72,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._row_softmax import (
     EMPTY,
     ROW,

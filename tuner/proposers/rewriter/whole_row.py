@@ -16,7 +16,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     row_warps,
     with_fixed_parameters,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -26,6 +25,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     called_name,
     calls_within,
+    count_uses,
     in_launcher,
     launcher_definition,
     names_within,
@@ -37,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
     argument_aliases,
@@ -173,17 +174,8 @@ def _is_scratch(launch: Launch, name: str) -> bool:
     if not isinstance(argument, cst.Name) or argument_aliases(launch)[name]:
         return False
     definition = launcher_definition(argument.value, launch.launcher)
-    uses = sum(
-        isinstance(node, cst.Name) and node.value == argument.value
-        for node in nodes_within(launch.launcher)
-    )
-    keywords = sum(
-        isinstance(node, cst.Arg)
-        and node.keyword is not None
-        and node.keyword.value == argument.value
-        for node in nodes_within(launch.launcher)
-    )
-    return called_name(definition or argument) in ALLOCATORS and uses - keywords == 2
+    uses = count_uses(launch.launcher, argument.value)
+    return called_name(definition or argument) in ALLOCATORS and uses == 2
 
 
 def _rewritten(
