@@ -247,20 +247,26 @@ def _zeros(launch: Launch, param: str) -> cst.BaseStatement | None:
     argument = launch.arguments.get(param)
     name = argument.value if isinstance(argument, cst.Name) else ""
     body = statements_of(launch.launcher)
-    made = [s for s in body if (b := single_assignment(s)) and b.target == name and not b.operator]
-    if len(made) != 1 or launch.statement not in body or assigned_names(*body).count(name) != 1:
+    allocations = [
+        s for s in body if (b := single_assignment(s)) and b.target == name and not b.operator
+    ]
+    if (
+        len(allocations) != 1
+        or launch.statement not in body
+        or assigned_names(*body).count(name) != 1
+    ):
         return None
-    binding = single_assignment(made[0])
+    binding = single_assignment(allocations[0])
     value = None if binding is None else binding.value
     if not isinstance(value, cst.Call) or called_name(value) != "torch.zeros":
         return None
     dtype = next((a.value for a in value.args if a.keyword and a.keyword.value == "dtype"), None)
     if dtype is None or render_code(dtype) not in _FLOATS:
         return None
-    begin, end = body.index(made[0]), body.index(launch.statement)
+    begin, end = body.index(allocations[0]), body.index(launch.statement)
     others = [a for p, a in launch.arguments.items() if p != param]
     between = any(name in names_within(s) for s in body[begin + 1 : end])
-    return None if between or name in names_within(*others) or begin > end else made[0]
+    return None if between or name in names_within(*others) or begin > end else allocations[0]
 
 
 # ------------------------------------------------------------------------------- the new file
@@ -310,7 +316,7 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
     text, launch = scatter.text, scatter.launch
     function, name = launch.function, launch.function.name
     names = {key: text.fresh(f"{name}_{key}") for key in ("count", "list", "gather")}
-    made = {key: text.fresh(key) for key in ("counts", "places", "ends", "order")}
+    tables = {key: text.fresh(key) for key in ("counts", "places", "ends", "order")}
     axes = launch.axes or ()
     size = _size_of(scatter)
     rows = f"triton.cdiv({size}, {_launcher_code(scatter)})"
@@ -322,9 +328,9 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
     zeros = single_assignment(scatter.zeros)
     assert zeros is not None
     listed = [
-        f"{made['counts']} = torch.zeros({rows}, {int_}, {device})",
-        f"{made['places']} = torch.empty({programs}, {int_}, {device})",
-        f"{made['order']} = torch.empty({programs}, {int_}, {device})",
+        f"{tables['counts']} = torch.zeros({rows}, {int_}, {device})",
+        f"{tables['places']} = torch.empty({programs}, {int_}, {device})",
+        f"{tables['order']} = torch.empty({programs}, {int_}, {device})",
     ]
     blocks = f"(triton.cdiv({programs}, {_BLOCK}),)"
 
@@ -334,12 +340,12 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
         options = options_of(launch) if node is gather else {}
         return launch_line(node.name.value, grid, arguments, options, function.constants)
 
-    own = (*made.values(), programs, size if reader is None else rows)
+    own = (*tables.values(), programs, size if reader is None else rows)
     passed = {**arguments_of(launch), **dict(zip(_POINTERS, own, strict=True))}
     statements = [
         *map(parse_statement, listed),
         launched(count, blocks),
-        parse_statement(f"{made['ends']} = torch.cumsum({made['counts']}, 0, {int_})"),
+        parse_statement(f"{tables['ends']} = torch.cumsum({tables['counts']}, 0, {int_})"),
         launched(listing, blocks),
     ]
     gathered = launched(gather, f"({rows},)" if reader is None else render_code(reader.grid))
