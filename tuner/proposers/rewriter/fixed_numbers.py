@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    Swap,
     assigned_names,
     calls_within,
     expand_names,
@@ -137,7 +138,7 @@ def _meeting_data(function: JitFunction, names: set[str]) -> set[str]:
     data, constants = _loaded_names(function), names | set(function.constants) | {"tl"}
     met = set[str]()
     for node in nodes_within(*function.body):
-        sides: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        sides: list[Swap] = []
         if isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.Divide):
             sides = [(node.left, node.right), (node.right, node.left)]
         elif isinstance(node, cst.Comparison):
