@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -511,3 +512,15 @@ def test_ctrl_c_ends_what_runs_although_the_analyser_stays_open(run, write):
         finally:
             signal.signal(signal.SIGINT, before)
         assert ends(path)
+
+
+def test_kernels_are_compiled_for_a_measurement_without_being_read(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    one = Configuration(write(TRITON), "kernel", {"N": 2048}, {"BLOCK": 512})
+    with Analyser("h100", cache=tmp_path / "cache", workers=1) as analyser:
+        for _ in range(2):  # it is not taken for done: Triton's cache may have been emptied
+            analyser.compile(one).result()
+            kept = [path.suffix for path in (tmp_path / "triton").rglob("*") if path.is_file()]
+            assert kept.count(".cubin") == 1
+            assert ".sass" not in kept
+            shutil.rmtree(tmp_path / "triton")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import StudyPlan, describe, study
-from solkit.core import AnalysisStatus
+from solkit.analysis.study import StudyPlan, describe, files_of_problem, study
+from solkit.core import AnalysisStatus, Candidate, KernelFile, Problem
 from solkit.errors import InputError, ShapeError
 
 TWO = """
@@ -75,3 +79,35 @@ def test_a_reference_alone_has_no_candidate_to_analyse(analyser, write):
     assert describe(analyser, path).candidate is None
     statuses = {case.analysis.status for case in study(analyser, StudyPlan(path)).cases}
     assert statuses == {AnalysisStatus.NO_KERNEL}
+
+
+PROBLEM = Problem("p", "p.py", "native", "reference", {"N": 3}, ({"N": 3},))
+CANDIDATE = Candidate("kernel", "k.py", {})
+ALONE = KernelFile(PROBLEM, None)
+
+
+@pytest.mark.parametrize(
+    ("alone", "kernel", "plan", "files"),
+    [
+        (ALONE, {}, {}, ("p.py", None)),
+        (ALONE, {}, {"params": {"B": 2}}, ("p.py", None)),
+        (ALONE, {}, {"params": {"B": 2}, "analysing": False}, ("k.py", "p.py")),
+        (ALONE, {"problem": replace(PROBLEM, sizes={"N": 4})}, {}, ("k.py", "p.py")),
+        (ALONE, {"candidate": replace(CANDIDATE, is_deployed=True)}, {}, ("k.py", "p.py")),
+        (KernelFile(PROBLEM, replace(CANDIDATE, is_deployed=True)), {}, {}, ("k.py", "p.py")),
+        (InputError("no problem by itself"), {}, {}, ("k.py", "p.py")),
+        (ALONE, {}, {"reference": None}, ("k.py", None)),
+    ],
+)
+def test_candidates_share_the_trace_of_a_problem_that_stands_alone(alone, kernel, plan, files):
+    described = Future()
+    if isinstance(alone, InputError):
+        described.set_exception(alone)
+    else:
+        described.set_result(alone)
+    analyser = SimpleNamespace(describe=lambda *_: described)
+    own = replace(KernelFile(PROBLEM, CANDIDATE), **kernel)
+    assert (
+        files_of_problem(analyser, StudyPlan(**{"path": "k.py", "reference": "p.py", **plan}), own)
+        == files
+    )
