@@ -28,7 +28,7 @@ def _product_factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
     if not is_operation(node, cst.Multiply):
         return None
     parts = []
-    for side in (node.left, node.right):
+    for side in map(_with_axes_last, (node.left, node.right)):
         if not isinstance(side, cst.Subscript):
             return None
         axes = tuple(render_code(element.slice) for element in side.slice)
@@ -36,6 +36,18 @@ def _product_factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
             return None
         parts.append((side.value, axes))
     return parts[0], parts[1]
+
+
+def _with_axes_last(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return ``x.to(t)[:, None]`` for ``x[:, None].to(t)``, and another expression as it is."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return node
+    inner = _with_axes_last(node.func.value) if node.func.attr.value == "to" else node
+    if not isinstance(inner, cst.Subscript):
+        return node
+    return inner.with_changes(
+        value=node.with_changes(func=node.func.with_changes(value=inner.value))
+    )
 
 
 def has_chained_products(function: JitFunction) -> bool:

@@ -6,6 +6,8 @@ import pytest
 from rewriting import variants
 from test_loop_ends import CAUSAL, DIVIDED, canonical
 
+from solkit.tuner.proposers.rewriter._parse import parse_expression
+from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter.operands import Operands
 
 
@@ -50,3 +52,19 @@ def test_a_sum_of_wide_weights_and_loaded_values_becomes_a_product_of_one_type(i
     (variant,) = variants(Operands(), canonical(source), S=40)
     assert "tl.dot(p, v.to(tl.float32))" in variant
     assert is_right(variant, source, S=40)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "q.to(tl.float32)[:, None, :] * k[None, :, :]",
+        "q[:, None, :].to(tl.float32) * k[None, :, :]",
+        "k[None, :, :] * q[:, None, :].to(tl.float32)",
+    ],
+)
+def test_factors_that_are_widened_behind_their_axes_are_a_product(product):
+    assert as_product(parse_expression(product), 2) == "tl.dot(q.to(tl.float32), tl.trans(k))"
+
+
+def test_a_factor_of_a_function_of_its_axes_is_none():
+    assert not as_product(parse_expression("tl.exp(q[:, None, :]) * k[None, :, :]"), 2)
