@@ -352,7 +352,8 @@ class EvolutionSearch:
         if not self._world.overlaps:
             return False
         names = [bred.variant.id for bred in finalists(self.archive, self.first_ms)]
-        self._world.await_checks(names)
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the wait
+            self._world.await_checks(names)
         self._take_late_checks()
         return not self._barred.isdisjoint(names)
 
