@@ -310,6 +310,8 @@ class Trip:
         nested: what loops within carry.
         running: names that grow by the same each trip.
         effects: what is done beside assignments, such as stores.
+        kept: names that have what they had before the loop where no branch assigns them, and the
+            names in that branch's test.
     """
 
     body: Body
@@ -319,6 +321,7 @@ class Trip:
     nested: dict[str, Carried] = field(default_factory=dict)
     running: dict[str, Carried] = field(default_factory=dict)
     effects: list[cst.CSTNode] = field(default_factory=list)
+    kept: dict[str, set[str]] = field(default_factory=dict)
     _from_before: set[str] = field(default_factory=set)
     _assigned: set[str] = field(default_factory=set)
 
@@ -386,8 +389,14 @@ class Trip:
         return self.current.get(name, name)
 
     def _number_branch(self, statement: cst.If) -> None:
-        """Take ``if test: a = b`` as ``a = where(test, b, a)``."""
-        test = render_code(parenthesized(self._numbered(statement.test)))
+        """Take ``if test: a = b`` as ``a = where(test, b, a)``.
+
+        Where the test is the same in all trips, what it leaves alone is what was there before the
+        loop: no trip hands it to the next.
+        """
+        numbered = self._numbered(statement.test)
+        test = render_code(parenthesized(numbered))
+        is_fixed = self._are_fixed(names_within(numbered)) and not calls_within(numbered)
         other = statement.orelse
         if isinstance(other, cst.If):
             raise OtherUpdateError(f"if {test}")
@@ -402,16 +411,26 @@ class Trip:
             ends.append(self.current)
         self.current = dict(before)
         for name in dict.fromkeys(assigned_names(statement)):
-            values = [end.get(name) or self._value_now(name) for end in ends]
+            count = assigned_names(*self.body).count(name)
+            is_only = count == assigned_names(statement).count(name)
+            is_kept = is_fixed and is_only and not all(end.get(name) for end in ends)
+            if is_kept:
+                self.kept[name] = names_within(numbered)
+            values = [end.get(name) or (name if is_kept else self._value_now(name)) for end in ends]
             self._assign(name, parse_expression(f"tl.where({test}, {values[0]}, {values[1]})"))
 
     def _number_loop(self, statement: cst.For) -> None:
         self._numbered(statement.iter)
         if not isinstance(statement.iter, cst.Call) or called_name(statement.iter) not in RANGES:
             raise OtherUpdateError(render_code(statement.iter))
-        inner = carried_by(statements_of(statement), render_code(statement.target))
-        if inner is None:
-            raise OtherUpdateError(render_code(statement.iter))
+        trip = Trip(unpacked_statements(statements_of(statement)), render_code(statement.target))
+        inner = trip.carried()
+        for name, tested in trip.kept.items():
+            count = assigned_names(*self.body).count(name)
+            is_own = count == assigned_names(statement).count(name) or name in self.current
+            if not self._are_fixed(tested) or not is_own:
+                raise OtherUpdateError(name)  # of another trip of this loop
+            self.kept[name] = tested
         written = set(assigned_names(statement))
         read = names_within(*statements_of(statement)) & self._assigned - written
         self._from_before |= {name for name in read if name not in self.current}

@@ -3,7 +3,8 @@
 What depends on a name that gets the axis gets it too. The axis comes first, so the axes of blocks
 and of reductions move up by one, and operands are aligned with explicit ``[:, None]``. A name that
 is a scalar before a loop and a vector after it must be a vector from the start.
-Sums of products of two blocks become ``tl.dot``.
+Sums of products of two blocks become ``tl.dot``. What a trip makes of all trips up to itself
+becomes a scan (`_running_values`), and extrema keep what came with them (`_places_of_extrema`).
 
 Notation
     rank      the number of axes before lifting
@@ -45,6 +46,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parenthesized,
     parse_expression,
     parse_statement,
+    parse_statements,
     range_loop,
     render_code,
     replace_each,
@@ -55,7 +57,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._places_of_extrema import Extremum, with_extrema
 from solkit.tuner.proposers.rewriter._products import as_product
+from solkit.tuner.proposers.rewriter._running_values import (
+    Running,
+    RunningKind,
+    with_running_values,
+    writes_by,
+)
+from solkit.tuner.proposers.rewriter._values import writes_in_order
 
 __all__ = ["lifted_body", "lifted_loop", "scalar_names", "without_running"]
 
@@ -87,6 +97,12 @@ class _Body:
         mask: the name of the mask over the new axis in that loop.
         values: what names were last assigned.
         depth: of the loops and branches around what is being lifted.
+        running: running values of the loop, by name.
+        combiners: names of the functions that join elements of scans, by kind.
+        is_reverse: whether a block's last element comes first.
+        extrema: that the loop carries, by the name of their end.
+        index: the name of a trip's index.
+        first: of a block's indices, and what the next ones are multiplied by, as code.
     """
 
     lifting: Lifting
@@ -97,6 +113,12 @@ class _Body:
     mask: str = ""
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     depth: int = 0
+    running: Mapping[str, Running] = field(default_factory=dict)
+    combiners: Mapping[RunningKind, str] = field(default_factory=dict)
+    is_reverse: bool = False
+    extrema: Mapping[str, Extremum] = field(default_factory=dict)
+    index: str = ""
+    first: str = ""
 
     def inner_block(self, body: Body) -> list[cst.BaseStatement]:
         """Lift the statements of a loop or of a branch."""
@@ -120,6 +142,10 @@ class _Body:
 
     def statement(self, statement: cst.BaseStatement) -> list[cst.BaseStatement]:
         binding = single_assignment(statement)
+        if binding is not None and binding.target in self.running:
+            return self._scan(self.running[binding.target])
+        if binding is not None and binding.target in self.extrema:
+            return self._extremum(self.extrema[binding.target])
         if binding is not None:
             return [self._lift_assignment(statement, binding)]
         if isinstance(statement, cst.For):
@@ -310,6 +336,99 @@ class _Body:
         value = f"tl.where({taken}, {render_code(binding.value)}, {binding.target})"
         return parse_statement(f"{binding.target} = {value}")
 
+    # ------------------------------------------------------------------------- scans
+
+    def _scan(self, running: Running) -> list[cst.BaseStatement]:
+        """Return statements that make a block of running values, and the total behind them.
+
+        Raises:
+            CannotLiftError: the total has fewer axes than what trips bring.
+        """
+        name, total, element, kind = running.name, running.total, running.element, running.kind
+        factor = running.factor
+        rank = self.lifting.kinds.get(total, Kind(0, False)).rank
+        fills = {element: kind.fill}
+        if kind is RunningKind.RECURRENCE:
+            fills[factor] = RunningKind.PRODUCT.fill
+        lines = [self._masked_element(part, fill, rank) for part, fill in fills.items()]
+        self.lifting.kinds |= dict.fromkeys((name, *fills), Kind(rank, True))
+        last = "0" if self.is_reverse else f"{self.width} - 1"
+        is_last = f"tl.arange(0, {self.width}){self._axes_behind(rank)} == {last}"
+        order = ", reverse=True" if self.is_reverse else ""
+        combine, word = f"{self.combiners.get(kind)}{order}", kind.value[:3]
+        at_end = f"tl.sum(tl.where({is_last}, {name}, 0), axis=0)"
+        if kind is RunningKind.RECURRENCE:
+            lines.append(f"{factor}, {element} = tl.broadcast({factor}, {element})")
+            lines.append(
+                f"{factor}, {name} = tl.associative_scan(({factor}, {element}), 0, {combine})"
+            )
+            operation, reduced = f"{total} * {factor} + {name}", at_end
+        elif kind is RunningKind.SUM:
+            lines.append(f"{name} = tl.cumsum({element}, axis=0{order})")
+            operation, reduced = f"{total} + {name}", f"{total} + tl.sum({element}, axis=0)"
+        elif kind is RunningKind.PRODUCT:
+            lines.append(f"{name} = tl.cumprod({element}, axis=0{order})")
+            operation, reduced = f"{total} * {name}", at_end
+        else:
+            lines.append(f"{name} = tl.associative_scan({element}, 0, {combine})")
+            operation = f"tl.{word}imum({total}, {name})"
+            reduced = f"tl.{word}imum({total}, tl.{word}({element}, axis=0))"
+        whole = self.lifting.lift_expression(parse_expression(operation))
+        lines += [f"{name} = {render_code(whole.node)}", f"{total} = {reduced}"]
+        return [parse_statement(line) for line in lines]
+
+    @staticmethod
+    def _axes_behind(rank: int) -> str:
+        """Return what gives a vector along the new axis more axes."""
+        return f"[:{', None' * rank}]" if rank else ""
+
+    def _masked_element(self, name: str, fill: str, rank: int) -> str:
+        """Return the line that gives an element its axes, and a fill where no trip is."""
+        value = self.lifting.lift_expression(cst.Name(name))
+        if value.kind.rank > rank:
+            raise CannotLiftError(f"the axes of {name}")
+        if not value.kind.lifted:
+            value = self._broadcast(value)
+        mask = self.mask + self._axes_behind(rank)
+        return f"{name} = tl.where({mask}, {render_code(promote_operand(value, rank))}, {fill})"
+
+    def _extremum(self, extremum: Extremum) -> list[cst.BaseStatement]:
+        """Return statements that take a block's extremum, and what came with it, if it is beyond.
+
+        Raises:
+            CannotLiftError: trips bring the same.
+        """
+        name, element, top, at = extremum.name, extremum.element, extremum.top, extremum.at
+        kind = self.lifting.lift_expression(cst.Name(element)).kind
+        rank = self.lifting.kinds.get(name, Kind(0, False)).rank
+        if not kind.lifted or kind.rank != rank:
+            raise CannotLiftError(f"an extremum of {element}")
+        axes = self._axes_behind(rank)
+        best = render_code(promote_operand(Lifted(cst.Name(name), Kind(rank, False)), rank))
+        word, sign = ("max", ">") if extremum.is_maximum else ("min", "<")
+        inside = f"{self.mask}{axes} & ({element} == {element})"
+        taken = extremum.taken
+        lines = [
+            f"{element} = tl.where({inside}, {element}, {best})",
+            f"{top}, {at} = tl.{word}({element}, axis=0, return_indices=True)",
+            f"{taken} = {top} {sign} {name}",
+        ]
+        for follower, brought in extremum.followers.items():
+            own = self.lifting.lift_expression(cst.Name(brought)).kind
+            chosen = brought
+            if follower in extremum.places:
+                index = parse_expression(f"{self.first}{at}")
+                place = substitute_names(extremum.places[follower], {self.index: index})
+                chosen = render_code(place)
+            elif own.lifted:
+                lane = render_code(promote_operand(Lifted(cst.Name(at), Kind(rank, False)), rank))
+                is_own = f"tl.arange(0, {self.width}){axes} == {lane}"
+                value = render_code(promote_operand(Lifted(cst.Name(brought), own), rank))
+                chosen = f"tl.sum(tl.where({is_own}, {value}, 0), axis=0).to({brought}.dtype)"
+            lines.append(f"{follower} = tl.where({taken}, {chosen}, {follower})")
+        lines.append(f"{name} = tl.where({taken}, {top}, {name})")
+        return [parse_statement(line) for line in lines]
+
     # ------------------------------------------------------------------------- reductions
 
     def _lift_carried(self, statement: cst.BaseStatement, binding: Assignment) -> cst.BaseStatement:
@@ -387,8 +506,7 @@ class _Body:
         return f"tl.sum({self._mask_value(value, '0')}, axis=0)"
 
     def _mask_value(self, value: Lifted, fill: str) -> str:
-        rank = value.kind.rank
-        mask = self.mask + (f"[:{', None' * rank}]" if rank else "")
+        mask = self.mask + self._axes_behind(value.kind.rank)
         return f"tl.where({mask}, {render_code(value.node)}, {fill})"
 
 
@@ -486,6 +604,7 @@ def lifted_loop(
     fresh: str,
     functions: Mapping[str, JitFunction],
     after: Body = (),
+    combiners: Mapping[RunningKind, str] | None = None,
 ) -> cst.BaseStatement:
     """Return a loop over single elements as a loop over blocks of them.
 
@@ -496,6 +615,8 @@ def lifted_loop(
         fresh: the name of the new loop's variable.
         functions: of the file.
         after: the function's statements behind it.
+        combiners: names of functions that join elements of scans, by kind; none if the loop may
+            make no running values.
 
     Raises:
         CannotLiftError: the code has something that cannot be lifted.
@@ -504,17 +625,32 @@ def lifted_loop(
     if loop is None:
         raise CannotLiftError("a loop that is over no range")
     trip = without_running(loop, names_within(*after))
-    if carried_by(with_single_updates(trip), loop.name) is None:
+    running: dict[str, Running] = {}
+    if combiners is not None and carried_by(with_single_updates(trip), loop.name) is None:
+        taken = names_within(statement, *before, *after)
+        trip, running = with_running_values(trip, before, taken)
+        if running and not (writes_in_order(loop) and not writes_by(trip, running)):
+            raise CannotLiftError("trips may write to one place")
+    updates = carried_by(with_single_updates(trip), loop.name)
+    if updates is None:
         raise CannotLiftError("what a trip does with what others carry")
+    taken = names_within(statement, *before, *after)
+    trip, extrema = with_extrema(trip, updates, loop.name, taken)
+    is_ordered = any(r.kind is RunningKind.RECURRENCE for r in running.values()) or bool(extrema)
+    indices = _Indices(loop, loop.name) if is_ordered else _Indices.of(loop, trip)
+    trip = [s for s in trip if s is not indices.statement]
     forced: set[str] = set()
     for _ in range(_MOST_RESTARTS):
-        worker = _loop_body(before, loop, trip, after, width, functions)
-        worker.forced = forced
+        worker = _loop_body(before, indices.name, trip, after, width, functions)
+        worker.forced, worker.running, worker.combiners = forced, running, combiners or {}
+        worker.is_reverse, worker.extrema = indices.statement is not None, extrema
+        worker.index, worker.first = loop.name, f"{fresh} + {_factor(loop)}"
         own = set(assigned_names(*trip)) - worker.carried
         if last := own & names_read_first(after):
             raise CannotLiftError(f"{', '.join(sorted(last))} of the last trip")
         try:
-            return _blocked(statement, loop, fresh, width, worker.mask, worker.block(trip))
+            head = indices.block(fresh, width, worker.mask)
+            return _blocked(loop, fresh, width, [*head, *worker.block(trip)])
         except _RestartError as restart:
             forced.add(restart.name)
     raise CannotLiftError("too many names that loops carry")
@@ -522,7 +658,7 @@ def lifted_loop(
 
 def _loop_body(
     before: Body,
-    loop: Loop,
+    index: str,
     trip: Body,
     after: Body,
     width: str,
@@ -531,26 +667,81 @@ def _loop_body(
     """Return what lifts a loop's trip, with a name for its mask that none around it has."""
     ahead = _Body(Lifting(functions), width)
     ahead.block(before)
-    kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
-    mask = free_name(f"{loop.name}_mask", names_within(*before, *trip, *after))
+    kinds = {**ahead.lifting.kinds, index: Kind(0, True)}
+    mask = free_name(f"{index}_mask", names_within(*before, *trip, *after))
     worker = _Body(Lifting(functions, kinds, mask, fills=True), width)
-    worker.carried = carried_names(trip, set(kinds) - {loop.name})
+    worker.carried = carried_names(trip, set(kinds) - {index})
     worker.within, worker.mask = set(assigned_names(*trip)), mask
     return worker
 
 
-def _blocked(
-    statement: cst.For, loop: Loop, fresh: str, width: str, mask: str, trip: Body
-) -> cst.BaseStatement:
+@dataclass(frozen=True)
+class _Indices:
+    """The index of a trip, as a block of trips has it: a range that grows, which loads need.
+
+    Attributes:
+        loop: the loop.
+        name: of the index.
+        statement: what counts down with the loop's variable, if it does nothing else.
+        first: what the index counts down from.
+    """
+
+    loop: Loop
+    name: str
+    statement: cst.BaseStatement | None = None
+    first: cst.BaseExpression | None = None
+
+    @staticmethod
+    def of(loop: Loop, trip: Sequence[cst.BaseStatement]) -> _Indices:
+        """Return a loop's index: its variable, or ``first - variable``."""
+        reading = [s for s in trip if loop.name in names_within(s)]
+        binding = single_assignment(reading[0]) if len(reading) == 1 else None
+        value = None if binding is None else binding.value
+        if (
+            binding is None
+            or not isinstance(value, cst.BinaryOperation)
+            or not isinstance(value.operator, cst.Subtract)
+            or render_code(value.right) != loop.name
+            or names_within(value.left) & {loop.name, *assigned_names(*trip)}
+            or assigned_names(*trip).count(binding.target) != 1
+            or render_code(loop.step) != "1"
+        ):
+            return _Indices(loop, loop.name)
+        return _Indices(loop, binding.target, reading[0], value.left)
+
+    def block(self, fresh: str, width: str, mask: str) -> list[cst.BaseStatement]:
+        """Return the statements that make a block's indices, and the mask of those in the loop."""
+        stop = render_code(parenthesized(self.loop.stop))
+        if self.first is None:
+            step = _factor(self.loop)
+            indices = f"{fresh} + {step}tl.arange(0, {width})"
+            inside = f"{self.name} < {stop}"
+        else:
+            code, above = render_code(self.first), _above(self.first)
+            down = f"{above} - {fresh} - {width}" if above else f"{code} - {fresh} - ({width} - 1)"
+            indices = f"{down} + tl.arange(0, {width})"
+            inside = f"{self.name} >= 0" if above == stop else f"{self.name} > {code} - {stop}"
+        lines = f"{self.name} = {indices}\n{mask} = {inside}\n"
+        return parse_statements(lines)
+
+
+def _above(node: cst.BaseExpression) -> str:
+    """Return the size that an expression is 1 less than: it may divide what the size divides."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract):
+        return render_code(parenthesized(node.left)) if render_code(node.right) == "1" else ""
+    return ""
+
+
+def _factor(loop: Loop) -> str:
+    step = render_code(parenthesized(loop.step))
+    return "" if step == "1" else f"{step} * "
+
+
+def _blocked(loop: Loop, fresh: str, width: str, trip: Body) -> cst.BaseStatement:
     """Return a loop over blocks, of which each does a lifted trip."""
-    step = "" if render_code(loop.step) == "1" else f"{render_code(parenthesized(loop.step))} * "
-    body = [
-        parse_statement(f"{loop.name} = {fresh} + {step}tl.arange(0, {width})"),
-        parse_statement(f"{mask} = {loop.name} < {render_code(parenthesized(loop.stop))}"),
-        *trip,
-    ]
+    step = _factor(loop)
     bounds = f"range({render_code(loop.start)}, {render_code(loop.stop)}, {step}{width})"
-    lifted = with_body(statement, body)
+    lifted = with_body(loop.node, trip)
     return lifted.with_changes(target=cst.Name(fresh), iter=parse_expression(bounds))
 
 

@@ -30,6 +30,7 @@ _ELEMENTWISE = frozenset(
 )
 _MODULES = ("tl.", "tl.math.", "libdevice.", "tl.extra.cuda.libdevice.", "triton.language.")
 _REDUCTIONS = ("sum", "max", "min", "argmax", "argmin", "xor_sum")
+_SCANS = ("tl.cumsum", "tl.cumprod", "tl.associative_scan")
 _SCALARS = frozenset(
     "tl.program_id tl.num_programs tl.cdiv float int tl.constexpr tl.static_assert len".split()
 )
@@ -168,13 +169,15 @@ class Lifting:
         if name == "tl.load":
             return self.load(node)
         if name in _FRESH:
-            return Lifted(node, self._kind_of_new_block(node))
+            return self._new_block(node)
         if name in _SCALARS:
             return self._require_unlifted(node)
         if self.is_elementwise(name):
             return self._elementwise(node)
         if _unqualified_name(name) in _REDUCTIONS and name.startswith("tl."):
             return self._reduction(node)
+        if name in _SCANS:
+            return self._scan(node)
         if isinstance(node.func, cst.Attribute):
             return self._lift_method(node)
         raise CannotLiftError(f"{name}()")
@@ -183,6 +186,20 @@ class Lifting:
         if any(self.lift_expression(arg.value).kind.lifted for arg in node.args):
             raise CannotLiftError(render_code(node))
         return Lifted(node, _SCALAR)
+
+    def _new_block(self, node: cst.Call) -> Lifted:
+        """Return a block that is made of numbers, or of one that has the new axis."""
+        kind, fill = self._kind_of_new_block(node), argument_of(node, 1, "value")
+        if called_name(node) != "tl.full" or fill is None:
+            return Lifted(node, kind)
+        value = self.lift_expression(fill)
+        if not value.kind.lifted:
+            return Lifted(node, kind)
+        zeros = Lifted(replace_each(node, [(fill, cst.Integer("0"))]), kind)
+        parts = [promote_operand(part, kind.rank) for part in (zeros, value)]
+        code, dtype = " + ".join(map(render_code, parts)), argument_of(node, 2, "dtype")
+        typed = f"({code})" if dtype is None else f"({code}).to({render_code(dtype)})"
+        return Lifted(parse_expression(typed), Kind(kind.rank, True))
 
     def _kind_of_new_block(self, node: cst.Call) -> Kind:
         if called_name(node) == "tl.arange":
@@ -249,6 +266,21 @@ class Lifting:
             raise CannotLiftError(render_code(node))
         text = f"{called_name(node)}({render_code(value.node)}, axis={place + 1})"
         return Lifted(parse_expression(text), Kind(remaining, True))
+
+    def _scan(self, node: cst.Call) -> Lifted:
+        """Return a scan along the same axis, whose place moves up by one."""
+        value, axis = self.lift_expression(node.args[0].value), argument_of(node, 1, "axis")
+        place = 0 if axis is None else integer_literal(axis)
+        if not value.kind.lifted:
+            return Lifted(node, value.kind)
+        if place is None or place >= value.kind.rank:
+            raise CannotLiftError(render_code(node))
+        rest = [arg for arg in node.args[1:] if arg.value is not axis]
+        word = cst.Name("combine_fn" if called_name(node) == _SCANS[-1] else "reverse")
+        moved = [cst.Arg(cst.Integer(str(place + 1)), keyword=cst.Name("axis"))]
+        words = [arg if arg.keyword else arg.with_changes(keyword=word) for arg in rest[:1]]
+        args = [node.args[0].with_changes(value=value.node), *moved, *words, *rest[1:]]
+        return Lifted(node.with_changes(args=args), value.kind)
 
     # --------------------------------------------------------------------- memory
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import libcst as cst
+
 from solkit.tuner.proposers.rewriter._edit import grid_constants
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import (
@@ -22,9 +24,11 @@ from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 __all__ = [
     "Tile",
+    "covered_elements",
     "is_product",
     "larger_defaults",
     "largest_block",
+    "size_under_flat_grid",
     "tile_values",
     "warps_of_product",
 ]
@@ -111,7 +115,7 @@ def larger_defaults(launch: Launch, tiles: list[Tile], facts: Facts) -> Mapping[
         usual = _grow_smallest(launch, tiles, facts)
     else:
         usual = {t.name: _ELEMENTS if t.tiles_grid else _TRIP for t in tiles}
-    covered = _covered_elements(launch, tiles, facts)
+    covered = covered_elements(launch, tiles, facts)
     larger = {
         t.name: max(t.value, min(usual[t.name], covered.get(t.name, usual[t.name]))) for t in tiles
     }
@@ -121,13 +125,18 @@ def larger_defaults(launch: Launch, tiles: list[Tile], facts: Facts) -> Mapping[
     return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
 
 
-def _covered_elements(launch: Launch, tiles: list[Tile], facts: Facts) -> dict[str, int]:
+def covered_elements(launch: Launch, tiles: list[Tile], facts: Facts) -> dict[str, int]:
     """Return how long a block is that covers an axis of the grid, or a loop, as far as known."""
     values, covered = {tile.name: tile.value for tile in tiles}, dict[str, int]()
     for name, axis in grid_constants(launch).items():
         size = None if launch.axes is None else facts.size(launch.axes[axis], launch)
         if name in values and size is not None:
             covered[name] = next_power_of_two(size * values[name])
+    for tile in tiles:
+        if tile.tiles_grid and tile.axis is None:
+            total = size_under_flat_grid(launch, tile)
+            size = None if total is None else facts.size(total, launch)
+            covered |= {} if size is None else {tile.name: next_power_of_two(size)}
     for statement in walk_statements(launch.function.body):
         loop = range_loop(statement)
         name = "" if loop is None else render_code(loop.step)
@@ -136,6 +145,27 @@ def _covered_elements(launch: Launch, tiles: list[Tile], facts: Facts) -> dict[s
         if size is not None and loop is not None and render_code(loop.start) == "0":
             covered[name] = max(covered.get(name, 1), next_power_of_two(size))
     return covered
+
+
+def size_under_flat_grid(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
+    """Return what blocks walk over that a program finds by quotients of its index.
+
+    The function computes how many there are, as the grid does.
+    """
+    argument = render_code(launch.arguments[tile.name])
+    counted = {
+        render_code(call.args[0].value)
+        for axis in launch.axes or ()
+        for call in calls_within(axis, "triton.cdiv")
+        if len(call.args) == 2 and render_code(call.args[1].value) == argument
+    }
+    sizes = {
+        render_code(call.args[0].value): in_launcher(call.args[0].value, launch)
+        for call in calls_within(launch.function.node, "tl.cdiv")
+        if len(call.args) == 2 and render_code(call.args[1].value) == tile.name
+    }
+    size = next(iter(sizes.values())) if len(sizes) == 1 else None
+    return size if size is not None and render_code(size) in counted else None
 
 
 def _in_registers(

@@ -38,11 +38,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     compact_code,
+    count_uses,
     expression_statement,
     free_name,
     names_within,
     nodes_within,
     numbered_name,
+    parenthesized,
     parse_expression,
     parse_statement,
     render_code,
@@ -66,8 +68,11 @@ __all__ = [
     "with_own_names",
     "without_repeats",
     "without_zeros",
+    "writes_in_order",
 ]
 
+
+_MOST_NAMES = 6  # of an address that stand for others
 
 # ------------------------------------------------------------------------------- names
 
@@ -314,6 +319,38 @@ def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[fro
         pointer = substitute_names(call.args[0].value, values)
         start = dict.fromkeys(launch.function.params, cst.Name("start"))
         yield tensors, compact_code(substitute_names(pointer, start))
+
+
+def writes_in_order(loop: Loop, running: Sequence[str] = ()) -> bool:
+    """Tell whether places of writes move with the loop's variable, without going round.
+
+    A variable that an address both adds and takes away leaves it where it is.
+
+    Args:
+        loop: the loop.
+        running: names that move with its variable.
+    """
+    values = {
+        b.target: parenthesized(b.value)
+        for s in loop.body
+        if (b := single_assignment(s)) and b.target not in running
+    }
+    moving = {loop.name, *running}
+    for call in calls_within(loop.node, *WRITES):
+        pointer = call.args[0].value
+        for _ in range(_MOST_NAMES):
+            pointer = substitute_names(pointer, values)
+        kinds = [
+            type(node.operator)
+            for node in nodes_within(pointer)
+            if isinstance(node, cst.BinaryOperation) and moving & names_within(node)
+        ]
+        other = set(kinds) - {cst.Add, cst.Multiply, cst.Subtract}
+        uses = sum(count_uses(pointer, name) for name in moving)
+        chooses = any(moving & names_within(inner) for inner in calls_within(pointer))
+        if other or chooses or (cst.Subtract in kinds and uses > 1):
+            return False
+    return True
 
 
 def argument_bases(launch: Launch, call: cst.Call) -> frozenset[str]:

@@ -54,6 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
 
 __all__ = ["JoinLaunches"]
@@ -72,7 +73,7 @@ class JoinLaunches:
     """Launches of one function that are independent become one, along a new axis of the grid.
 
     Applies where they differ in tensors and numbers only. Grids whose sizes may differ are
-    compared when the launcher runs.
+    compared when the launcher runs. So do the launches of a launcher's loop (`launch_loops`).
     """
 
     kind = "join launches"
@@ -94,6 +95,15 @@ class JoinLaunches:
                 source,
                 f"Launches of {' and of '.join(names)} are independent: one launch fills the GPU "
                 f"better, and what they share stays in L2{why}.",
+            )
+        if joined := joined_loop(text):
+            source, name = joined
+            why = facts.explain_factors("launch", "tail")
+            yield Variant(
+                source,
+                f"A loop of the launcher launches {name} for one part of its tensors after the "
+                f"other: one launch fills the GPU better, and costs the host as much as one of "
+                f"them{why}.",
             )
 
 

@@ -2,7 +2,8 @@
 
 * A launcher's loop of few trips is written out, since each trip launches for itself.
 * Of a function that is launched several times, each launch gets a copy.
-* A branch that a launch's constants decide, such as ``if HAS_BIAS``, is gone.
+* A branch that a launch's constants decide, such as ``if HAS_BIAS``, is gone. So is one that its
+  grid decides: no program of a grid of ``(rows,)`` returns because of ``program_id(0) >= rows``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._edit import program_axis
 from solkit.tuner.proposers.rewriter._operations import comparison_parts
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
@@ -24,6 +26,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
+    in_launcher,
     integer_literal,
     names_within,
     nodes_within,
@@ -32,6 +36,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     read_module,
     render_code,
     replace_each,
+    single_assignment,
     statements_of,
     substitute_names,
     with_body,
@@ -182,7 +187,10 @@ def _are_plain(launches: Sequence[Launch], text: KernelText) -> bool:
 
 
 def without_decided_branches(tree: cst.Module) -> cst.Module:
-    """Return the module whose functions have no branch that their only launch decides."""
+    """Return the module whose functions have no branch that their only launch decides.
+
+    Its constants decide some, and its grid others.
+    """
     text = read_module(tree)
     if text is None:
         return tree
@@ -191,8 +199,10 @@ def without_decided_branches(tree: cst.Module) -> cst.Module:
         constants = _decided_constants(launch)
         branches = [node for node in nodes_within(launch.function.node) if isinstance(node, cst.If)]
         others = {id(branch.orelse) for branch in branches}  # each an ``elif``: no statement
-        for branch in branches if constants else ():
-            kept = None if id(branch) in others else kept_statements(branch, constants)
+        for branch in branches:
+            holds = _value(branch.test, constants)
+            holds = _grid_decision(branch.test, launch) if holds is _UNKNOWN else holds
+            kept = None if id(branch) in others else _kept_if(branch, holds)
             if kept is not None:
                 swaps[id(branch)] = kept
     return without_decided_branches(with_each(tree, swaps)) if swaps else tree
@@ -227,13 +237,51 @@ def _literal(node: cst.BaseExpression) -> object:
 
 def kept_statements(branch: cst.If, constants: Mapping[str, object]) -> list[cst.CSTNode] | None:
     """Return what remains of a branch; ``None`` if its test is not decided, or has an ``elif``."""
-    test = _value(branch.test, constants)
-    if test is _UNKNOWN or isinstance(branch.orelse, cst.If):
+    return _kept_if(branch, _value(branch.test, constants))
+
+
+def _kept_if(branch: cst.If, holds: object) -> list[cst.CSTNode] | None:
+    if holds is _UNKNOWN or isinstance(branch.orelse, cst.If):
         return None
-    body = statements_of(branch) if test else []
-    if not test and branch.orelse is not None:
+    body = statements_of(branch) if holds else []
+    if not holds and branch.orelse is not None:
         body = statements_of(branch.orelse)
     return list(body)
+
+
+def _grid_decision(test: cst.BaseExpression, launch: Launch) -> object:
+    """Return whether a comparison of a program's index with its grid's size holds, if it is one."""
+    parts = comparison_parts(test)
+    if parts is None:
+        return _UNKNOWN
+    index, sign, compared = parts
+    if isinstance(index, cst.Name):
+        values = [
+            binding.value
+            for statement in launch.function.body
+            if (binding := single_assignment(statement)) and binding.target == index.value
+        ]
+        is_only = assigned_names(launch.function.node).count(index.value) == 1
+        index = values[0] if values and is_only else index
+    axis, compare = program_axis(index), _COMPARISONS.get(sign)
+    if axis is None or compare is None or axis >= len(launch.axes or ()):
+        return _UNKNOWN
+    size, bound = (launch.axes or ())[axis], in_launcher(compared, launch)
+    number = None if bound is None else integer_literal(bound)
+    if integer_literal(size) == 1 and number is not None:
+        return compare(0, number)
+    read = names_within(compared) & set(assigned_names(launch.function.node))
+    if bound is None or read or not _is_fixed(size, launch):
+        return _UNKNOWN
+    return compare(0, 1) if compact_code(bound) == compact_code(size) else _UNKNOWN
+
+
+def _is_fixed(size: cst.BaseExpression, launch: Launch) -> bool:
+    """Tell whether an expression has one value wherever a launcher computes it."""
+    assigned = [*assigned_names(launch.launcher)]
+    params = {param.name.value for param in launch.launcher.params.params}
+    names = names_within(size)
+    return all(assigned.count(name) <= (0 if name in params else 1) for name in names)
 
 
 def _value(node: cst.BaseExpression, constants: Mapping[str, object]) -> object:

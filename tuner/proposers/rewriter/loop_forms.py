@@ -7,6 +7,10 @@
         count += 1                           acc += tl.load(p + i)
         acc += tl.load(p + i)
 
+    for i in range(n - 1, -1, -1):       for i_trip in range(0, n):
+        acc += tl.load(p + i)       →        i = n - 1 - i_trip
+                                             acc += tl.load(p + i)
+
     trips = tl.cdiv(n, BLOCK)            for trip in range(0, tl.cdiv(n, BLOCK)):
     for trip in range(0, trips):    →        acc += tl.load(p + trip * BLOCK + places)
         acc += tl.load(p + trip * BLOCK + places)
@@ -33,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     free_name,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
     parse_statement,
     range_loop,
@@ -195,7 +200,7 @@ def _terms(node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
 def _from_zero(
     body: Body, sums: Values, fixed: set[str], taken: set[str]
 ) -> list[cst.BaseStatement]:
-    """Return statements whose loops from ``a`` to ``a + n`` are over ``range(0, n)``.
+    """Return statements whose loops from ``a`` to ``a + n``, or down, are over ``range(0, n)``.
 
     Args:
         body: statements of a block.
@@ -219,17 +224,32 @@ def _loop_from_zero(
         return statement
     end = sums.get(render_code(loop.stop), loop.stop)
     calls = any(isinstance(node, cst.Call) for node in nodes_within(loop.start))
-    length = _other_term(end, render_code(_bare(loop.start)))
+    is_down = render_code(loop.step) == "-1"
+    length = _length_down(loop) if is_down else _other_term(end, render_code(_bare(loop.start)))
     if length is None or calls or not names_within(loop.start, loop.stop, end) <= fixed | {"tl"}:
         return statement
     trip = free_name(f"{loop.name}_trip", taken)
     args = list(loop.over.args)
     words = [render_code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in args]
     kept = words[2:] if args[1].keyword is None else words[1:]
+    kept = kept[1:] if is_down else kept
     over = f"{called_name(loop.over)}({', '.join(['0', render_code(length), *kept])})"
-    own = parse_statement(f"{loop.name} = {render_code(loop.start)} + {trip}\n")
+    sign = "-" if is_down else "+"
+    own = parse_statement(f"{loop.name} = {render_code(loop.start)} {sign} {trip}\n")
     changed = loop.node.with_changes(target=cst.Name(trip), iter=parse_expression(over))
     return with_body(changed, [own, *loop.body])
+
+
+def _length_down(loop: Loop) -> cst.BaseExpression:
+    """Return how many trips a loop takes that counts down by 1."""
+    start, stop = _bare(loop.start), render_code(parenthesized(loop.stop))
+    if (
+        isinstance(start, cst.BinaryOperation)
+        and isinstance(start.operator, cst.Subtract)
+        and [render_code(start.right), stop] == ["1", "(-1)"]
+    ):
+        return start.left
+    return parse_expression(f"{render_code(start)} - {stop}")
 
 
 def _other_term(node: cst.BaseExpression, term: str) -> cst.BaseExpression | None:

@@ -64,12 +64,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     range_loop,
     render_code,
     replace_each,
-    single_assignment,
-    substitute_names,
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import argument_bases, reads_other_trips
+from solkit.tuner.proposers.rewriter._values import (
+    argument_bases,
+    reads_other_trips,
+    writes_in_order,
+)
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["SharedLoops", "Split"]
@@ -84,7 +86,6 @@ _BLOCKS_PER_SM = 4
 _MOST_AXES = 3
 _MOST_ROLLED = 1  # axes of a result whose parts are joined in an unrolled loop
 _FLOATS = (CarriedKind.RESCALED, CarriedKind.FOLD)
-_MOST_NAMES = 6  # of an address that stand for others
 _PLAIN_AXES = ("0", "1")
 _PROGRAM, _PROGRAMS = "tl.program_id", "tl.num_programs"
 
@@ -163,7 +164,7 @@ def _split_launch(
     if not cut.phases or any(phase.results for phase in cut.phases) is not reduces:
         return None
     if any(result.start.shape for phase in cut.phases for result in phase.results):
-        text = parse_kernel(lifted_constants(text)) or text
+        text = parse_kernel(lifted_constants(text, sizes=facts)) or text
         launch = text.launches_of(launch.function.name)[0]
         cut = _cut(launch, facts)
     parts = min(parts, cut.possible_parts[-1])
@@ -315,7 +316,7 @@ def _phases_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> li
         return []
     updates = {r.name: r.update for r in carrying.results}
     updates |= {update.name: update for update in carrying.running}
-    is_apart = _writes_apart(loop, updates) and _writes_in_order(loop)
+    is_apart = _writes_apart(loop, updates) and writes_in_order(loop)
     is_apart &= not reads_other_trips(launch, loop.node) and not _reads_own_writes(launch, loop)
     scan = _Phase(0, loop, (), carrying.running, is_scan=True)
     return [carrying, scan] if is_apart else []
@@ -324,38 +325,6 @@ def _phases_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> li
 def _is_scanned(result: _Result) -> bool:
     kind = result.update.kind
     return kind is CarriedKind.SUM or kind.is_extremum
-
-
-def _writes_in_order(loop: Loop, running: Sequence[str] = ()) -> bool:
-    """Tell whether places of writes move with the loop's variable, without going round.
-
-    A variable that an address both adds and takes away leaves it where it is.
-
-    Args:
-        loop: the loop.
-        running: names that move with its variable.
-    """
-    values = {
-        b.target: parenthesized(b.value)
-        for s in loop.body
-        if (b := single_assignment(s)) and b.target not in running
-    }
-    moving = {loop.name, *running}
-    for call in calls_within(loop.node, *WRITES):
-        pointer = call.args[0].value
-        for _ in range(_MOST_NAMES):
-            pointer = substitute_names(pointer, values)
-        kinds = [
-            type(node.operator)
-            for node in nodes_within(pointer)
-            if isinstance(node, cst.BinaryOperation) and moving & names_within(node)
-        ]
-        other = set(kinds) - {cst.Add, cst.Multiply, cst.Subtract}
-        uses = sum(count_uses(pointer, name) for name in moving)
-        chooses = any(moving & names_within(inner) for inner in calls_within(pointer))
-        if other or chooses or (cst.Subtract in kinds and uses > 1):
-            return False
-    return True
 
 
 def _reads_own_writes(launch: Launch, loop: Loop) -> bool:
@@ -403,7 +372,7 @@ def _phase_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> _Ph
             return None  # a part that sees nothing may end with the same extremum
         results.append(_Result(update, start))
     names = [update.name for update in running]
-    if not results and not (_writes(loop.node) and _writes_in_order(loop, names)):
+    if not results and not (_writes(loop.node) and writes_in_order(loop, names)):
         return None
     results.sort(key=lambda result: bool(result.update.leader))
     return _Phase(0, loop, tuple(results), running)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -51,9 +51,11 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._tile_sizes import (
     Tile,
+    covered_elements,
     is_product,
     larger_defaults,
     largest_block,
+    size_under_flat_grid,
     tile_values,
     warps_of_product,
 )
@@ -111,28 +113,35 @@ class Retile:
             yield Variant(source, f"Larger blocks have more loads under way and reuse more{why}.")
 
 
-def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
+def lifted_constants(
+    text: KernelText, larger: Facts | None = None, sizes: Facts | None = None
+) -> str:
     """Return the file with its launchers' constants as parameters; empty if nothing changes.
 
-    With facts, constants that are small for their kind get larger defaults.
+    Args:
+        text: the file.
+        larger: facts, if constants that are small for their kind get larger defaults.
+        sizes: facts, if values only are to suit the sizes at hand.
     """
-    return _as_they_are(text.tree) if larger is None else _lift_constants(text, larger)
+    if larger is None and sizes is None:
+        return _as_they_are(text.tree)
+    return _lift_constants(text, larger, larger or sizes)
 
 
 @functools.lru_cache(16)
 def _as_they_are(tree: cst.Module) -> str:
     """Return the file as it is, without facts: two rewrites ask for it."""
     text = read_module(tree)
-    return "" if text is None else _lift_constants(text, None)
+    return "" if text is None else _lift_constants(text, None, None)
 
 
-def _lift_constants(text: KernelText, larger: Facts | None) -> str:
-    before = render_module(text.tree)
+def _lift_constants(text: KernelText, larger: Facts | None, sizes: Facts | None) -> str:
+    before, shared = render_module(text.tree), dict[str, tuple[int, ...]]()
     for name in [launch.function.name for launch in text.single]:
         text = _without_choices(text, name, larger)
         text = with_own_steps(text, text.launches_of(name)[0])
         text = _with_own_numbers(text, text.launches_of(name)[0])
-        text = _with_tiles(text, text.launches_of(name)[0], larger)
+        text = _with_tiles(text, text.launches_of(name)[0], (larger, sizes), shared)
         text = _with_options(text, text.launches_of(name)[0], larger)
     after = render_module(text.tree)
     return after if after != before else ""
@@ -332,10 +341,18 @@ def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int |
     return None
 
 
-def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
+def _with_tiles(
+    text: KernelText,
+    launch: Launch,
+    facts: tuple[Facts | None, Facts | None],
+    shared: dict[str, tuple[int, ...]],
+) -> KernelText:
+    """Return the file with a launch's tiles as parameters; one of several launches suits all."""
+    larger, known = facts
     tiles = _tile_parameters(text, launch)
     capped = {t.name for t in tiles if _cap_of(launch.arguments[t.name], launch) is not None}
     defaults = {} if larger is None else larger_defaults(launch, tiles, larger)
+    covered = {} if known is None else covered_elements(launch, tiles, known)
     for tile in tiles:
         argument = launch.arguments[tile.name]
         groups = _group_sizes(text, launch, tile.name)
@@ -343,6 +360,8 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         if None in groups or is_done:
             continue
         values = tuple(v for v in tile_values(launch, tile) if all(g % v == 0 for g in groups if g))
+        most = max(covered.get(tile.name, 0), tile.value, values[0] if values else 0)
+        values = tuple(v for v in values if tile.name not in covered or v <= most)
         default = defaults.get(tile.name, tile.value)
         while any(size % default for size in groups if size) and default > tile.value:
             default //= 2
@@ -352,15 +371,23 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
             continue
         if tile.tiles_grid and _has_meaning(launch, tile):
             continue
-        guard = None
+        sizes: list[cst.BaseExpression | None] = [*_divided_sizes(launch, tile)]
         if tile.name in unmasked_blocks(launch):
-            guard = _fallback(launch, tile, name)
-            if guard is None:
-                values = tuple(v for v in values if tile.value % v == 0)
-                default = math.gcd(default, tile.value)
+            sizes.append(_size_under_blocks(launch, tile))
+        guard = _fallback(launch, tile, name, sizes)
+        if guard is None and sizes:
+            values = tuple(v for v in values if tile.value % v == 0)
+            default = math.gcd(default, tile.value)
+        elif known is not None:
+            totals = [known.size(size, launch) or 0 for size in sizes if size is not None]
+            values = tuple(v for v in values if not any(n % v for n in totals)) or values
+            if any(n % default for n in totals):
+                default = max((v for v in values if tile.value <= v <= default), default=tile.value)
         replaced = read_module(_replace_constant(text, launch, tile, name, own))
         if replaced is None:
             continue
+        values = tuple(v for v in values if v in shared.get(name, values)) or values
+        shared[name] = values
         if guard is not None:
             replaced = _with_fallback(replaced, launch.launcher.name.value, name, guard)
         tree = changed_tree(replaced, parameters=[Parameter(name, default, values)])
@@ -377,14 +404,34 @@ def _has_meaning(launch: Launch, tile: Tile) -> bool:
     return axis is not None and numbers_its_blocks(function, tile.name, axis)
 
 
-def _fallback(launch: Launch, tile: Tile, name: str) -> cst.BaseStatement | None:
+def _divided_sizes(launch: Launch, tile: Tile) -> list[cst.BaseExpression]:
+    """Return sizes of a launcher that a function divides by a block's: it must divide them.
+
+    As many blocks as a group has are none if the block is larger than the group.
+    """
+    quotients = [
+        node.left
+        for node in nodes_within(launch.function.node)
+        if isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, cst.FloorDivide)
+        and render_code(node.right) == tile.name
+        and not names_within(node.left) & set(assigned_names(launch.function.node))
+    ]
+    sizes = [in_launcher(node, launch) for node in quotients]
+    plain = {render_code(size): size for size in sizes if size is not None and names_within(size)}
+    return list(plain.values())
+
+
+def _fallback(
+    launch: Launch, tile: Tile, name: str, sizes: Sequence[cst.BaseExpression | None]
+) -> cst.BaseStatement | None:
     """Return a statement that keeps the original's block for sizes that another does not divide.
 
-    It is for blocks without masks; ``None`` if the launcher does not know the size at that place.
+    It is for blocks without masks; ``None`` if the launcher does not know the sizes at that place.
     """
-    size = _size_under_blocks(launch, tile)
-    if size is None:
+    if not sizes or None in sizes:
         return None
+    known = [size for size in sizes if size is not None]
     ahead = set[str]()
     for params in (launch.launcher.params.params, launch.launcher.params.kwonly_params):
         ahead |= {param.name.value for param in params}
@@ -395,10 +442,10 @@ def _fallback(launch: Launch, tile: Tile, name: str) -> cst.BaseStatement | None
         if (uses or statement is launch.statement) and not is_assigned:
             break
         ahead |= set(assigned_names(statement))
-    if not names_within(size) <= {*ahead, "triton"}:
+    if not names_within(*known) <= {*ahead, "triton"}:
         return None
-    code = render_code(parenthesized(size))
-    return parse_statement(f"if {code} % {name} != 0:\n    {name} = {tile.value}\n")
+    codes = dict.fromkeys(f"{render_code(parenthesized(size))} % {name} != 0" for size in known)
+    return parse_statement(f"if {' or '.join(codes)}:\n    {name} = {tile.value}\n")
 
 
 def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
@@ -413,6 +460,8 @@ def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
         size = _size_before_rounding(axis.left, block)
         is_plain = isinstance(axis.operator, cst.FloorDivide) and block not in render_code(size)
         return size if is_plain else None
+    if tile.tiles_grid:
+        return size_under_flat_grid(launch, tile)
     loops = (range_loop(statement) for statement in walk_statements(launch.function.body))
     blocked = (as_blocked_loop(loop, launch.function) for loop in loops if loop is not None)
     bounds = {
@@ -420,9 +469,7 @@ def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
         for loop in blocked
         if loop is not None and loop.block == tile.name
     }
-    if len(bounds) != 1 or tile.tiles_grid:
-        return None
-    return in_launcher(next(iter(bounds.values())), launch)
+    return in_launcher(next(iter(bounds.values())), launch) if len(bounds) == 1 else None
 
 
 def _size_before_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpression:

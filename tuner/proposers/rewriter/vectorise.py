@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -35,6 +35,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
 from solkit.tuner.proposers.rewriter.flat_nests import with_flat_nests
 
@@ -54,8 +55,9 @@ class Vectorise:
     Applies to loops over single elements, or over every n-th of them; of loops within each other,
     to the outermost that can be. The body loads from places that the loop's variable decides, or
     through pointers that move on by the same each trip. It carries only sums, maxima and minima
-    from trip to trip, online softmax among them, and reads nothing that other trips write or
-    carry. A sum of products of two blocks becomes ``tl.dot``.
+    from trip to trip, with their places, and online softmax, and reads nothing that other trips
+    write. What it stores of sums, products, extrema and linear recurrences so far becomes a scan.
+    A sum of products of two blocks becomes ``tl.dot``.
     """
 
     kind = "vectorise"
@@ -97,7 +99,9 @@ def _with_blocks_of(text: KernelText, launch: Launch) -> str:
     function = launch.function
     tall = any(calls_within(function.node, "tl.arange"))
     width = text.fresh("BLOCK_R" if tall else "BLOCK")
-    body, done = _with_blocks(function.body, [], [], _Blocks(text, launch, width))
+    combiners = {kind: text.fresh(f"running_{kind.value}") for kind in RunningKind}
+    blocks = _Blocks(text, launch, width, combiners)
+    body, done = _with_blocks(function.body, [], [], blocks)
     if not done:
         return ""
     arguments = {**arguments_of(launch), width: width}
@@ -110,9 +114,12 @@ def _with_blocks_of(text: KernelText, launch: Launch) -> str:
     if calls_within(node, "tl.dot"):
         values = tuple(value for value in values if value >= _LEAST_OF_PRODUCT)
     kept = statement.with_changes(leading_lines=launch.statement.leading_lines)
+    read = names_within(node)
+    joins = [combiner(kind, name) for kind, name in combiners.items() if name in read]
     return changed_text(
         text,
         functions={function.name: node},
+        added={function.name: [join for join in joins if join is not None]},
         launches=[(launch.statement, [kept])],
         parameters=[Parameter(width, default, values)],
     )
@@ -120,11 +127,19 @@ def _with_blocks_of(text: KernelText, launch: Launch) -> str:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Plan of turning loops of a launch's function into loops over blocks of a width."""
+    """Plan of turning loops of a launch's function into loops over blocks of a width.
+
+    Attributes:
+        text: the file.
+        launch: of the function.
+        width: the constant that is the length of a block.
+        combiners: names of functions that join elements of scans.
+    """
 
     text: KernelText
     launch: Launch
     width: str
+    combiners: Mapping[RunningKind, str]
 
     def lift(self, loop: Loop, before: Body, after: Body) -> cst.BaseStatement | None:
         """Return a loop over blocks; ``None`` if that cannot be."""
@@ -135,7 +150,9 @@ class _Blocks:
             return None
         fresh = self.text.fresh(f"{loop.name}_start")
         try:
-            return lifted_loop(before, loop.node, self.width, fresh, self.text.functions, after)
+            return lifted_loop(
+                before, loop.node, self.width, fresh, self.text.functions, after, self.combiners
+            )
         except CannotLiftError:
             return None
 

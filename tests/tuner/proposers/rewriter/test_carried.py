@@ -14,7 +14,7 @@ FOLLOWER, RESCALED, RUNNING = CarriedKind.FOLLOWER, CarriedKind.RESCALED, Carrie
 
 
 def kinds(body):
-    updates = carried_by(parse_statements(body))
+    updates = carried_by(parse_statements(body), "i")
     return None if updates is None else {name: update.kind for name, update in updates.items()}
 
 
@@ -45,6 +45,7 @@ def kinds(body):
             "for j in range(0, N, B):\n    s += tl.sum(tl.load(p + i * N + j), axis=0)",
             {"s": SUM},
         ),
+        ("if GROUPS:\n    w = tl.load(q + i)\ns += tl.load(p + i) * w", {"s": SUM}),
     ],
 )
 def test_updates_are_told_by_their_algebra(body, expected):
@@ -64,6 +65,10 @@ def test_updates_are_told_by_their_algebra(body, expected):
         "x = tl.load(p + i)\ntl.store(q + i, x + s)\ns += x",  # a running sum
         "y = s * 2\nfor j in range(4):\n    tl.store(q + i + j, y)\ns += i",
         "a, b = f(a, b)",
+        "if i > 4:\n    w = tl.load(q + i)\ns += tl.load(p + i) * w",
+        "s += tl.load(p + i) * w\nif GROUPS:\n    w = tl.load(q + i)",
+        "for j in range(8):\n    if i > 4:\n        w = tl.load(q + j)\n    s += w",
+        "if GROUPS:\n    w = tl.load(q + i)\nif MORE:\n    w = i\ns += tl.load(p + i) * w",
     ],
 )
 def test_other_updates_are_not_joined(body):

@@ -109,3 +109,51 @@ def test_what_is_done_to_one_copy_is_done_to_all():
     steps = Rewriter(depth=1, checks=False).propose(brief(TWICE, M=4, N=100))
     (rows,) = [step.source for step in steps if step.kind == "rows"]
     assert rows.count("tl.program_id(0) * ROWS") == rows.count("@triton.jit") == 2
+
+
+GUARDED = """
+@triton.jit
+def double(x_ptr, y_ptr, rows, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    if row >= rows:
+        return
+    at = row * n + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at) * 2)
+
+
+def kernel(x):
+    y, count = torch.empty_like(x), x.shape[0]
+    rows = count
+    double[(rows,)](x, y, rows, x.shape[1], BLOCK=16)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("row >= rows", "tl.program_id(axis=0) >= rows"),
+        ("row >= rows", "row == rows"),
+        ("row >= rows", "row >= rows"),
+        ("(rows,)](x, y, rows", "(1,)](x, y, 1"),
+    ],
+)
+def test_a_branch_that_no_program_takes_is_gone(old: str, new: str) -> None:
+    assert old in GUARDED
+    assert "        return\n" not in canonical_form(HEADER + GUARDED.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(rows,)", "(rows + 1,)"),
+        ("x, y, rows,", "x, y, count,"),  # another name
+        ("    rows = count\n", "    rows = count\n    rows = rows // 2\n"),
+        ("row >= rows", "row >= n"),
+        ("row = tl.program_id(0)", "row = tl.program_id(0) + 1"),
+        ("    if row >=", "    rows = rows - 1\n    if row >="),
+    ],
+)
+def test_a_branch_that_a_program_may_take_stays(old: str, new: str) -> None:
+    assert old in GUARDED
+    assert "        return\n" in canonical_form(HEADER + GUARDED.replace(old, new))

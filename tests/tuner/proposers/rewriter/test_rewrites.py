@@ -823,6 +823,8 @@ def last(x, o, N):
         if v < best:
             best = v
             at = i
+        else:
+            at = at - 1
     tl.store(o + r, at)
 
 

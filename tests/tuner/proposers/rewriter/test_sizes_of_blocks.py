@@ -72,7 +72,7 @@ def test_blocks_do_not_outgrow_registers():
 
 
 def test_blocks_are_no_longer_than_what_they_walk_over():
-    short = ROWS_SUM.replace("o, k.shape[0],", "o, 24,")
+    short = ROWS_SUM.replace("o, k.shape[0],", "o, 32,")
     facts = measured(short, (256, 1, 1), {"D": 64, "BN": 16}, M=256, D=64)
     (variant,) = Retile().variants(function_of(short)[0], facts)
     assert "BN=32" in variant.source
@@ -374,3 +374,35 @@ def test_a_capped_block_of_rows_and_of_a_trip_becomes_two_parameters(is_right):
     assert "block = B if B <= n else min(16, n)" in first
     assert "B_STEP=B_STEP if B_STEP <= n else min(16, n)" in first
     assert is_right(first, BOTH_WAYS, n=96)
+
+
+GROUPS = """
+@triton.jit
+def scaled(x_ptr, s_ptr, y_ptr, M, N, G, BM: tl.constexpr, BN: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    pid = tl.program_id(0)
+    rows = (pid // across) * BM + tl.arange(0, BM)
+    at = pid % across
+    cols = at * BN + tl.arange(0, BN)
+    s = tl.load(s_ptr + at // (G // BN))
+    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=rows[:, None] < M, other=0.0)
+    tl.store(y_ptr + rows[:, None] * N + cols[None, :], x * s, mask=rows[:, None] < M)
+
+
+def kernel(x, s, group=128):
+    M, N = x.shape
+    y = torch.empty_like(x)
+    grid = lambda meta: (triton.cdiv(M, meta["BM"]) * triton.cdiv(N, meta["BN"]),)
+    scaled[grid](x, s, y, M, N, group, BM=8, BN=16)
+    return y
+"""
+
+
+def test_blocks_without_masks_divide_what_a_flat_grid_and_groups_say():
+    """The blocks of a flat grid walk over N, and as many as divide a group share its scale."""
+    (variant,) = variants(Retile(), GROUPS, M=64, N=512)
+    assert "if group % BN != 0 or N % BN != 0:\n        BN = 16" in variant
+    other = GROUPS.replace("triton.cdiv(N,", "triton.cdiv(N + 1,")
+    (variant,) = variants(Retile(), other, M=64, N=512)
+    assert "BN = 16" not in variant
+    assert "BN=16" in variant
