@@ -44,6 +44,10 @@ WHOLE = {
         "    q = ((w[:, None] >> shifts) & 15).reshape(128, 20).half()\n"
         "    return x @ (q * s)",
     ),
+    "integers": (
+        "x: (20, 128) int8; w: (18, 128) int8; s: (18,)",
+        "return (x.float() @ w.float().t()) * s",
+    ),
     "widened": (
         "x: (18, 40) half; w: (40, 20) half",
         "return (x.float() @ w.float()).relu()",
@@ -86,7 +90,7 @@ def _written(folder: Path, cases, settings) -> dict[str, tuple[str, str, str]]:
     return {n: (str(p), *text) for (n, p), text in zip(paths.items(), texts, strict=True)}
 
 
-QUICK = ("bias", "words")
+QUICK = ("bias", "words", "integers")
 
 
 @pytest.fixture(

@@ -1,8 +1,8 @@
 """Products in the 16 bits that their operands had before they were widened.
 
-``x.float() @ w.float()`` runs on no tensor core in fp32. Where both operands were of 16 bits, each
-product is exact in fp32, so the same sum comes of the narrow operands. Where one was, the other is
-rounded to it: whoever measures such a program has to check it.
+``x.float() @ w.float()`` runs on no tensor core in fp32. Where both operands were of 16 bits, or
+integers of 8, each product is exact in fp32, so the same sum comes of the narrow operands. Where
+one was, the other is rounded to it: whoever measures such a program has to check it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ NARROW_PRODUCTS = "solkit.narrow_products"
 
 aten = torch.ops.aten
 NARROW = (torch.float16, torch.bfloat16)
+_INTEGERS = (torch.int8, torch.uint8)
 CONVERSIONS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _VIEWS = {
     *(aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.expand.default),
@@ -64,7 +65,9 @@ def _narrow_product(graph: Graph, node: Node, exact: bool) -> bool:
     if node.meta["val"].dtype is not torch.float32:
         return False
     former = [_former_dtype(factor) for factor in factors]
-    dtypes = {dtype for dtype in former if dtype is not None}
+    dtypes = {*former} & {*NARROW}
+    if {*former} <= {*_INTEGERS}:
+        dtypes = {torch.float16}  # which holds their 8 bits
     if len(dtypes) != 1 or (exact and None in former):
         return False
     (dtype,) = dtypes
@@ -91,14 +94,14 @@ def emitter(graph: Graph) -> Callable[..., Node]:
 
 
 def _former_dtype(factor: Any) -> torch.dtype | None:
-    """Return the 16-bit dtype that a factor was widened from; ``None`` if it was not."""
+    """Return the dtype of 16 bits or of small integers that a factor was; ``None`` if none."""
     while isinstance(factor, Node) and factor.target in _VIEWS:
         factor = factor.args[0]
     if not isinstance(factor, Node) or factor.target not in CONVERSIONS:
         return None
     source = factor.args[0]
     dtype = source.meta["val"].dtype if isinstance(source, Node) else None
-    return dtype if dtype in NARROW else None
+    return dtype if dtype in (*NARROW, *_INTEGERS) else None
 
 
 def _narrowed(emit: Callable[..., Node], factor: Any, dtype: torch.dtype) -> Node:
@@ -109,7 +112,8 @@ def _narrowed(emit: Callable[..., Node], factor: Any, dtype: torch.dtype) -> Nod
         inner = _narrowed(emit, factor.args[0], dtype)
         return emit(factor.target, inner, *factor.args[1:], **factor.kwargs)
     source: Node = factor.args[0]
-    return source
+    is_same = source.meta["val"].dtype is dtype
+    return source if is_same else emit(CONVERSIONS[0], source, dtype)
 
 
 def _product(emit: Callable[..., Node], first: Node, second: Node) -> Node:

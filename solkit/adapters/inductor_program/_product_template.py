@@ -323,11 +323,13 @@ def _unpacked(function: str) -> str:
     def load(match: re.Match[str]) -> str:
         margin, name, pointer, index, first, last, mask, rest = match.groups()
         depth = f"{'b' if 'b_' in index else 'a'}_depth"
+        names = set(re.findall(r"[A-Za-z_]\w*", index))
         steps = {int(step) for step in re.findall(rf"\({depth} // (\d+)\)", index)} or {0}
         others = re.sub(rf"\({depth} // \d+\)", "", index)
         is_masked = bool(re.search(rf"{mask[:6]} = .*{depth}", function))
+        is_known = names <= {depth, "a_row", "b_column", "outer"} and depth not in others
         step = steps.pop()
-        if steps or depth in others or step & (step - 1) or is_masked or "BLOCK_K" not in match[0]:
+        if steps or not is_known or step & (step - 1) or is_masked or "BLOCK_K" not in match[0]:
             return match[0]
         is_last = last == "BLOCK_K"
         count = f"PACKS_{step}" if step else "1"
