@@ -137,10 +137,10 @@ def _with_running_value(
     name = free_name(f"{total}_now", taken)
     if isinstance(value, cst.Name):  # ``now = total + x; total = now``
         name, carries = value.value, place
-        made = _only_place(body, name)
-        if made is None or made > carries:
+        source = _only_place(body, name)
+        if source is None or source > carries:
             return None
-        place, value = made, _binding(body, made).value
+        place, value = source, _binding(body, source).value
         kept[carries] = parse_statement("pass")
     counts = Counter(assigned_names(*body))
     parts = {

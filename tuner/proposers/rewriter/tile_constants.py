@@ -348,11 +348,11 @@ def _with_tiles(
     shared: dict[str, tuple[int, ...]],
 ) -> KernelText:
     """Return the file with a launch's tiles as parameters; one of several launches suits all."""
-    larger, known = facts
+    larger, measured = facts
     tiles = _tile_parameters(text, launch)
     capped = {t.name for t in tiles if _cap_of(launch.arguments[t.name], launch) is not None}
     defaults = {} if larger is None else larger_defaults(launch, tiles, larger)
-    covered = {} if known is None else covered_elements(launch, tiles, known)
+    covered = {} if measured is None else covered_elements(launch, tiles, measured)
     for tile in tiles:
         argument = launch.arguments[tile.name]
         groups = _group_sizes(text, launch, tile.name)
@@ -378,8 +378,8 @@ def _with_tiles(
         if guard is None and sizes:
             values = tuple(v for v in values if tile.value % v == 0)
             default = math.gcd(default, tile.value)
-        elif known is not None:
-            totals = [known.size(size, launch) or 0 for size in sizes if size is not None]
+        elif measured is not None:
+            totals = [measured.size(size, launch) or 0 for size in sizes if size is not None]
             values = tuple(v for v in values if not any(n % v for n in totals)) or values
             if any(n % default for n in totals):
                 default = max((v for v in values if tile.value <= v <= default), default=tile.value)
@@ -431,7 +431,7 @@ def _fallback(
     """
     if not sizes or None in sizes:
         return None
-    known = [size for size in sizes if size is not None]
+    totals = [size for size in sizes if size is not None]
     ahead = set[str]()
     for params in (launch.launcher.params.params, launch.launcher.params.kwonly_params):
         ahead |= {param.name.value for param in params}
@@ -442,9 +442,9 @@ def _fallback(
         if (uses or statement is launch.statement) and not is_assigned:
             break
         ahead |= set(assigned_names(statement))
-    if not names_within(*known) <= {*ahead, "triton"}:
+    if not names_within(*totals) <= {*ahead, "triton"}:
         return None
-    codes = dict.fromkeys(f"{render_code(parenthesized(size))} % {name} != 0" for size in known)
+    codes = dict.fromkeys(f"{render_code(parenthesized(size))} % {name} != 0" for size in totals)
     return parse_statement(f"if {' or '.join(codes)}:\n    {name} = {tile.value}\n")
 
 
