@@ -65,7 +65,7 @@ def _narrow_product(graph: Graph, node: Node, exact: bool) -> bool:
     if node.meta["val"].dtype is not torch.float32:
         return False
     former = [_former_dtype(factor) for factor in factors]
-    dtypes = {*former} & {*NARROW}
+    dtypes = {dtype for dtype in former if dtype is not None and dtype in NARROW}
     if {*former} <= {*_INTEGERS}:
         dtypes = {torch.float16}  # which holds their 8 bits
     if len(dtypes) != 1 or (exact and None in former):

@@ -216,7 +216,7 @@ class _Operand:
         low, is_first = self.name.lower(), (self.place == 0) is not self.is_turned
         axes, blocks = [f"{low}_depth", f"{low}_{self.outer}"], ["BLOCK_K", f"BLOCK_{self.size}"]
         across, along = ("[:, None]", "[None, :]")[:: 1 if is_first else -1]
-        text = f"{axes[0]} = start + tl.arange(0, BLOCK_K){along}\n"
+        text = f"{axes[0]} = start + tl.arange(0, BLOCK_K){along}.to(INDEX_DTYPE)\n"
         text += f"{axes[1]} = {self.outer}s{across}\n"
         terms = [f"({axes[0]} < {self.end})"] if self.end else []
         terms += [f"({axes[1]} < {self.size})"] if self.is_masked else []
@@ -295,14 +295,17 @@ def plain_text(function: str) -> str:
     there takes that for granted. Its hints for the cache are for loads outside of a product.
     """
     function = function.replace("    INDEX_DTYPE : tl.constexpr = tl.int32\n", "")
-    if "INDEX_DTYPE :" not in function:
+    is_narrow = "INDEX_DTYPE :" not in function
+    if is_narrow:
         function = function.replace(".to(INDEX_DTYPE)", "")
+    function = re.sub(r"tl\.full\(\[\], (\d+), dtype=INDEX_DTYPE\)", r"\1", function)
     for name, parameter in re.findall(r"^    ([AB]) = (arg_[AB])$", function, re.MULTILINE):
         function = function.replace(f"    {name} = {parameter}\n", "")
         function = re.sub(rf"\b{name}\b", parameter, function)
     function = re.sub(r", eviction_policy='\w+'", "", function)
     function = re.sub(r", ([ab]_mask)\)(?=$|\.to\()", r", \1, other=0.0)", function, flags=re.M)
-    return _unpacked(re.sub(r"\n\n+", "\n", function))
+    function = re.sub(r"\n\n+", "\n", function)
+    return _unpacked(function) if is_narrow else function
 
 
 _LOADED = re.compile(
@@ -322,7 +325,7 @@ def _unpacked(function: str) -> str:
 
     def load(match: re.Match[str]) -> str:
         margin, name, pointer, index, first, last, mask, rest = match.groups()
-        depth = f"{'b' if 'b_' in index else 'a'}_depth"
+        depth = f"{'a' if 'BLOCK_M' in (first, last) else 'b'}_depth"
         names = set(re.findall(r"[A-Za-z_]\w*", index))
         steps = {int(step) for step in re.findall(rf"\({depth} // (\d+)\)", index)} or {0}
         others = re.sub(rf"\({depth} // \d+\)", "", index)
