@@ -55,10 +55,9 @@ from solkit.tuner.proposers.rewriter.operands import admitted_precisions
 
 __all__ = ["LibraryProducts"]
 
-_OPERATORS = frozenset(
-    f"aten.{name}" for name in "mm addmm bmm baddbmm matmul convolution cudnn_convolution".split()
-)
-"""Recorded operators that are products, or convolutions."""
+_PRODUCTS = frozenset(f"aten.{name}" for name in "mm addmm bmm baddbmm matmul".split())
+_CONVOLUTIONS = frozenset(("aten.convolution", "aten.cudnn_convolution"))
+"""Recorded operators."""
 _LINEAR = ("torch.nn.functional.linear", "F.linear", "nn.functional.linear")
 _FUNCTIONS = ("torch.matmul", "torch.mm", "torch.bmm")
 _METHODS = ("matmul", "mm", "bmm")
@@ -75,6 +74,7 @@ class LibraryProducts:
     ``conv3d`` among the launcher's own statements, where the operands' types and numbers of
     dimensions follow from its parameters. Products of fp32 take passes of tf32 if the bound admits
     them, and stay with PyTorch if it admits none: exact ones run on the scalar pipe in both.
+    Convolutions that were recorded on tensor cores stay with PyTorch.
     """
 
     kind = "own product"
@@ -82,8 +82,9 @@ class LibraryProducts:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for precision, route in _precisions(facts):
-            source, count = _with_own_products(text, precision)
+        convolves = _convolves(facts)
+        for precision, route in _precisions(facts, convolves):
+            source, count = _with_own_products(text, precision, convolves=convolves)
             if count:
                 what = "A product" if count == 1 else f"{count} products"
                 why = facts.explain_factors("wrong pipe", "extra traffic")
@@ -94,21 +95,37 @@ class LibraryProducts:
                 )
 
 
-def _precisions(facts: Facts) -> list[tuple[str, str]]:
+def _precisions(facts: Facts, convolves: bool) -> list[tuple[str, str]]:
     """Return precisions of Triton's products, the fastest first, and their words in a bound."""
     if facts.brief.result is None:
         return [(_EXACT, "")]
-    kernels = [k.facts for k in facts.brief.result.analysis.kernels if k.launch.library]
-    pipes = {
-        pipe
-        for kernel in kernels
-        if kernel.launch.name in _OPERATORS and kernel.requests is not None
-        for pipe in kernel.requests.operations
-    }
+    pipes = _pipes(facts, _PRODUCTS | (_CONVOLUTIONS if convolves else frozenset()))
     if not pipes:
         return []
     narrow = any(pipe.startswith("tensor.") and "tf32" not in pipe for pipe in pipes)
     return [(_EXACT, "")] if narrow else list(admitted_precisions(facts))
+
+
+def _convolves(facts: Facts) -> bool:
+    """Tell whether convolutions may gain: the library's run on the scalar pipe.
+
+    On tensor cores it is several times as fast as a product of pixels and filters.
+    """
+    on_tensor_cores = any(pipe.startswith("tensor.") for pipe in _pipes(facts, _CONVOLUTIONS))
+    return facts.brief.result is None or not on_tensor_cores
+
+
+def _pipes(facts: Facts, operators: frozenset[str]) -> set[str]:
+    """Return the pipes on which recorded operators of PyTorch compute."""
+    result = facts.brief.result
+    kernels = () if result is None else result.analysis.kernels
+    return {
+        pipe
+        for kernel in kernels
+        if kernel.launch.library and kernel.launch.name in operators
+        if kernel.facts.requests is not None
+        for pipe in kernel.facts.requests.operations
+    }
 
 
 # ------------------------------------------------------------------------------- types
@@ -219,11 +236,11 @@ def _as_product(node: cst.CSTNode) -> _Product | None:
     return _Product(node, node.func.value, values[0]) if is_own else None
 
 
-def _with_own_products(text: KernelText, precision: str) -> tuple[str, int]:
+def _with_own_products(text: KernelText, precision: str, *, convolves: bool) -> tuple[str, int]:
     """Return the file whose products are launches, and how many there are."""
     if not {"torch", "triton", "tl"} <= text.names or _is_traced(text):
         return "", 0
-    writer = _Writer(text, precision)
+    writer = _Writer(text, precision, convolves=convolves)
     body = [s for statement in statements_of(text.launcher) for s in writer.rewritten(statement)]
     if not writer.functions:
         return "", 0
@@ -244,10 +261,11 @@ class _Writer:
     Args:
         text: the file.
         precision: of fp32 products, in Triton's words.
+        convolves: whether convolutions are launches, too.
     """
 
-    def __init__(self, text: KernelText, precision: str) -> None:
-        self._text, self._precision = text, precision
+    def __init__(self, text: KernelText, precision: str, *, convolves: bool) -> None:
+        self._text, self._precision, self._convolves = text, precision, convolves
         self._types = _Types(text.launcher)
         self._taken = set(text.names)
         self.functions: list[cst.FunctionDef] = []
@@ -288,7 +306,10 @@ class _Writer:
                 return [*ahead, statement]
 
     def _operation(self, node: cst.CSTNode) -> _Product | Convolution | None:
-        return _as_product(node) or as_convolution(node, self._types.is_param)
+        product = _as_product(node)
+        if product is not None or not self._convolves:
+            return product
+        return as_convolution(node, self._types.is_param)
 
     def _convolved(
         self, convolution: Convolution, statement: cst.BaseStatement

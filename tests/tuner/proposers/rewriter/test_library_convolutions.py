@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("libcst")
@@ -92,6 +95,20 @@ def test_a_convolution_is_a_launch_that_takes_what_follows(is_right):
 def test_convolutions_of_which_too_little_is_known_stay(new):
     old = "x, w, b, (2, 1), padding=1, dilation=(1, 2)"
     assert not own_launches(CONVOLUTION.replace(old, new))
+
+
+@pytest.mark.parametrize(("pipe", "count"), [("fp32", 1), ("tensor.tf32", 0)])
+def test_convolutions_on_tensor_cores_stay(pipe, count):
+    requests = SimpleNamespace(operations={pipe: 1.0})
+    launch = SimpleNamespace(library=True, name="aten.convolution")
+    kernel = SimpleNamespace(launch=launch, facts=SimpleNamespace(requests=requests))
+    route = SimpleNamespace(kind="fp32", route="tf32", is_accepted=True, rate=1.0)
+    bound = SimpleNamespace(routes=[route], flops_by_pipe={})
+    analysis = SimpleNamespace(kernels=(kernel,), own=())
+    result = SimpleNamespace(gap=None, analysis=analysis, bound=bound)
+    source = canonical_form(HEADER + CONVOLUTION)
+    facts = Facts(replace(brief(CONVOLUTION), result=result))  # type: ignore[arg-type]
+    assert len(list(LibraryProducts().variants(parse_kernel(source), facts))) == count
 
 
 LAYER = (
