@@ -132,7 +132,8 @@ def _compiled(path: str, source: str, first: Result, options: argparse.Namespace
     if entry is None:
         return None
     steps = []
-    choices = [choice.in_precision(first.bound) for choice in CHOICES if choice.has_precision]
+    own = (c for c in CHOICES if any(name.startswith("solkit.") for name in c.settings))
+    choices = [choice.in_precision(first.bound) for choice in own]
     for kind, settings in [("compiled reference", {}), *((c.kind, c.settings) for c in choices)]:
         try:
             called = file.problem.path, entry, first.shape

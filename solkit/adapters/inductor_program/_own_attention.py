@@ -608,8 +608,10 @@ def _read_call(node: Node) -> _Reading | None:
         is_bool = mask.meta["val"].dtype is torch.bool
         dims = forward(whole_axes(mask.meta["val"].shape))
         assert dims is not None
-        if text.drops(Mask(mask, True if is_bool else None, dims, not is_bool)):
+        read = Mask(mask, True if is_bool else None, dims, not is_bool)
+        if text.drops(read):
             return scores
+        text.masks += [read] if is_bool else []
         other = text.write(mask, forward)
         return text.masked(scores, other) if is_bool else text.added(scores, other)
 

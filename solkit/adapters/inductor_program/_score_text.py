@@ -379,8 +379,11 @@ class ScoreText:
             if dims is None:
                 return None
             mask = Mask(condition, place == 1, dims, not math.isinf(fill))
-            value = self.write(scores, broadcast(node, scores, forward), outer)
-            if self.drops(mask):
+            is_dropped = self.drops(mask)
+            # a finite number that is filled in takes the place of minus infinity, too
+            inner = outer if is_dropped or not mask.is_finite else None
+            value = self.write(scores, broadcast(node, scores, forward), inner)
+            if is_dropped:
                 return value
             self.masks.append(mask)
             kept = self.write(condition, broadcast(node, condition, forward))
