@@ -31,7 +31,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 
-__all__ = ["lengths_of_names", "lengths_within", "masked_loads", "unmasked_blocks"]
+__all__ = [
+    "lengths_of_names",
+    "lengths_within",
+    "masked_loads",
+    "unmasked_blocks",
+    "with_load_mask",
+    "without_mask",
+]
 
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
 _LIMITS = ("tl.where", "tl.minimum", "min", "tl.clamp")
@@ -153,7 +160,7 @@ def masked_loads(
         ]
         if added:
             parts = [*([] if mask is None else [mask]), *added]
-            pairs.append((call, _with_mask(call, mask, " & ".join(map(_in_parentheses, parts)))))
+            pairs.append((call, with_load_mask(call, " & ".join(map(_in_parentheses, parts)))))
     return replace_each(node, pairs) if pairs else node
 
 
@@ -165,8 +172,18 @@ def _in_parentheses(node: cst.BaseExpression) -> str:
     return render_code(parenthesized(node))
 
 
-def _with_mask(call: cst.Call, mask: cst.BaseExpression | None, code: str) -> cst.Call:
+def without_mask(call: cst.Call) -> cst.Call:
+    """Return a load or a store without its mask, and without what a load gives elsewhere."""
+    gone = [argument_of(call, MASK_PLACES[called_name(call)], "mask")]
+    gone += [argument_of(call, 2, "other")] if called_name(call) == "tl.load" else []
+    args = [arg for arg in call.args if not any(arg.value is value for value in gone)]
+    args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=args)
+
+
+def with_load_mask(call: cst.Call, code: str) -> cst.Call:
     """Return a load with another mask in place of its own, or with one behind its pointer."""
+    mask = argument_of(call, 1, "mask")
     if mask is not None:
         return replace_each(call, [(mask, parse_expression(code))])
     head, *others = call.args

@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._columns import (
     without_axes,
 )
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
+from solkit.tuner.proposers.rewriter._masks import without_mask
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._operations import call_args
 from solkit.tuner.proposers.rewriter._parse import (
@@ -218,10 +219,7 @@ class _FullTrip:
         mask = argument_of(node, 1, "mask")
         if called_name(node) != "tl.load" or mask is None or self._truth(mask) is not True:
             return node
-        fill = argument_of(node, 2, "other")
-        args = [arg for arg in node.args if arg.value is not mask and arg.value is not fill]
-        args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        return node.with_changes(args=args)
+        return without_mask(node)
 
     def _inner(
         self, node: cst.BaseExpression, spread: Iterable[cst.BaseExpression] = ()

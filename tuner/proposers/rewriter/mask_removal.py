@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
     tile_constants,
 )
+from solkit.tuner.proposers.rewriter._masks import without_mask
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
@@ -79,7 +80,7 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
         if conditions is None:
             return ""
         needed.update({f"{size} % {block}": (size, block) for size, block in conditions})
-        pairs.append((call, _without_mask(call, place)))
+        pairs.append((call, without_mask(call)))
     tests = [_divisibility_test(size, block, launch) for size, block in needed.values()]
     if not pairs or any(test is None for test in tests):
         return ""
@@ -193,21 +194,6 @@ def _grid_counts(launch: Launch, size: str, block: str) -> bool:
     counted = [render_code(value) for value in launch.arguments.values()]
     grid += " ".join("".join(code.split()).replace("triton.cdiv", "tl.cdiv") for code in counted)
     return any(number in grid for number in numbers)
-
-
-def _without_mask(call: cst.Call, place: int) -> cst.Call:
-    kept = [
-        arg
-        for index, arg in enumerate(call.args)
-        if not (
-            (arg.keyword is None and index >= place)
-            or (arg.keyword is not None and arg.keyword.value in ("mask", "other"))
-        )
-    ]
-    parts = ", ".join(
-        render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in kept
-    )
-    return cst.ensure_type(parse_expression(f"{called_name(call)}({parts})"), cst.Call)
 
 
 def _divisibility_test(size: str, block: str, launch: Launch) -> str | None:

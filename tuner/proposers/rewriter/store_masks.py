@@ -16,6 +16,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import values_of
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
+from solkit.tuner.proposers.rewriter._masks import with_load_mask
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
@@ -27,7 +28,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parenthesized,
-    parse_expression,
     plain_code,
     render_code,
     replace_each,
@@ -92,15 +92,10 @@ def _is_plain_call(call: cst.Call) -> bool:
 
 
 def _masked(call: cst.Call, mask: cst.BaseExpression) -> cst.Call:
-    own = argument_of(call, 1, "mask")
-    both = render_code(parenthesized(mask))
-    if own is not None:
-        both = f"{both} & {render_code(parenthesized(own))}"
-        return replace_each(call, [(own, parse_expression(both))])
-    args = [render_code(arg.value) for arg in call.args if arg.keyword is None]
-    named = [f"{a.keyword.value}={render_code(a.value)}" for a in call.args if a.keyword]
-    code = f"{render_code(call.func)}({', '.join([*args, f'mask={both}', *named])})"
-    return cst.ensure_type(parse_expression(code), cst.Call)
+    own, both = argument_of(call, 1, "mask"), render_code(parenthesized(mask))
+    return with_load_mask(
+        call, both if own is None else f"{both} & {render_code(parenthesized(own))}"
+    )
 
 
 @dataclass(frozen=True)
