@@ -691,10 +691,8 @@ def lifted_axis(
             raise CannotLiftError(group)
         of = render_code(members)
         programs = f"triton.cdiv({size}, {of}) * triton.cdiv({of}, {width.name})"
-        quotient = text.fresh(f"{name}_group")
-        body = [_with_quotient(statement, name, group, quotient) for statement in body]
-        low = text.fresh(f"{name}_member")
-        body = [_with_member(statement, name, group, low) for statement in body]
+        quotient, low = text.fresh(f"{name}_group"), text.fresh(f"{name}_member")
+        body = [_with_digits(statement, name, group, quotient, low) for statement in body]
         head = _head_of_group(name, quotient, low, valid, count, axis, width.name, group)
     else:
         head = parse_statements(
@@ -740,34 +738,18 @@ def _head_of_group(
     )
 
 
-def _with_quotient(
-    statement: cst.BaseStatement, name: str, group: str, quotient: str
+def _with_digits(
+    statement: cst.BaseStatement, name: str, group: str, quotient: str, low: str
 ) -> cst.BaseStatement:
-    """Return a statement with a name for the index's quotient by the group's size."""
-    pairs = [(node, cst.Name(quotient)) for node in _quotients(statement, name, group, True)]
-    return replace_each(statement, pairs)
-
-
-def _with_member(
-    statement: cst.BaseStatement, name: str, group: str, low: str
-) -> cst.BaseStatement:
-    """Return a statement with a name for what remains of the index within its group."""
-    pairs = [(node, cst.Name(low)) for node in _quotients(statement, name, group, False)]
-    return replace_each(statement, pairs)
-
-
-def _quotients(
-    statement: cst.BaseStatement, name: str, group: str, is_quotient: bool
-) -> list[cst.BinaryOperation]:
-    """Return the quotients, or the remainders, of an index by a group's size."""
-    sign = cst.FloorDivide if is_quotient else cst.Modulo
-    return [
-        node
+    """Return a statement with names for the index's quotient and remainder by a group's size."""
+    digits: dict[type[cst.BaseBinaryOp], str] = {cst.FloorDivide: quotient, cst.Modulo: low}
+    pairs = [
+        (node, cst.Name(digits[type(node.operator)]))
         for node in nodes_within(statement)
-        if is_operation(node, sign)
-        and render_code(node.left) == name
-        and render_code(node.right) == group
+        if is_operation(node, *digits)
+        and (render_code(node.left), render_code(node.right)) == (name, group)
     ]
+    return replace_each(statement, pairs)
 
 
 def _with_count(statement: cst.BaseStatement, axis: int, count: str) -> cst.BaseStatement:
