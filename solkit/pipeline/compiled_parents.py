@@ -18,10 +18,10 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from solkit.core import Device, EvolveSettings, KernelFile, Proposal, Value
+from solkit.core import Bound, Device, EvolveSettings, KernelFile, Proposal, Value
 from solkit.core.proposals import EntryPoint
 from solkit.errors import InputError, SolkitError
 from solkit.pipeline.best_algorithm import best, planned_reference
@@ -128,11 +128,15 @@ class CompiledParents:
     ) -> Proposal | None:
         return self._proposal(self.original.problem, entry, settings, kind, intent)
 
+    @cached_property
+    def _bound(self) -> Bound:
+        """Bound of the problem at the search's shape."""
+        original = self.original
+        return bound(original.problem, self.prepared.device, shape=original.shape)
+
     def _chosen(self, entry: EntryPoint, choice: Choice) -> Proposal | None:
         if choice.has_precision:
-            original = self.original
-            traced = bound(original.problem, self.prepared.device, shape=original.shape)
-            choice = choice.in_precision(traced)
+            choice = choice.in_precision(self._bound)
         return self._program(entry, choice.settings, choice.kind, choice.intent)
 
     def _best_algorithm(self, entry: EntryPoint) -> Proposal | None:
