@@ -245,8 +245,7 @@ def device_tensor(launch: Launch) -> str:
 
 def _is_tensor(name: str, launcher: cst.FunctionDef) -> bool:
     """Tell whether each value that a launcher gives a name is a tensor's: new, or of another."""
-    bindings = assignments_in(walk_statements(statements_of(launcher)))
-    values = [b.value for b in bindings if b is not None and b.target == name]
+    values = values_of(name, walk_statements(statements_of(launcher)))
     whole = len(values) == assigned_names(*statements_of(launcher)).count(name) > 0
     return whole and all(_makes_tensor(value) for value in values)
 
@@ -649,12 +648,10 @@ def _inner_axes(name: str, before: Body) -> str:
 def _reduced_names(statement: cst.BaseStatement) -> list[str]:
     """Return names that a loop updates by what it reduces."""
     loop = range_loop(statement)
-    bindings = [] if loop is None else map(single_assignment, loop.body)
     return [
         binding.target
-        for binding in bindings
-        if binding is not None
-        and binding.target in names_within(binding.value)
+        for binding in assignments_in(() if loop is None else loop.body)
+        if binding.target in names_within(binding.value)
         and calls_within(binding.value, "tl.sum", "tl.max", "tl.min", "tl.reduce")
     ]
 

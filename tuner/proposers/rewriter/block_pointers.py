@@ -150,8 +150,8 @@ def _named(node: cst.FunctionDef) -> cst.FunctionDef:
 
 
 def _made_names(node: cst.FunctionDef) -> list[str]:
-    bindings = map(single_assignment, walk_statements(statements_of(node)))
-    return [a.target for a in bindings if a is not None and called_name(a.value) == _MAKE]
+    bindings = assignments_in(walk_statements(statements_of(node)))
+    return [a.target for a in bindings if called_name(a.value) == _MAKE]
 
 
 # ------------------------------------------------------------------------------- reading

@@ -417,7 +417,7 @@ class _Fills:
         """Names that are made of scores and get several values in a trip."""
         names = assigned_names(*self.loop.body)
         bindings = assignments_in(walk_statements(self.loop.body))
-        reduced = [b for b in bindings if b and calls_within(b.value, *_REDUCED)]
+        reduced = [b for b in bindings if calls_within(b.value, *_REDUCED)]
         return {b.target for b in reduced if names.count(b.target) > 1}
 
     def _leaves_first(self, test: cst.BaseExpression) -> bool:

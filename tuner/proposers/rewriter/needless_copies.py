@@ -311,7 +311,7 @@ def _roots(copy: _Copy, pointer: cst.BaseExpression) -> set[str]:
     while count != len(names):
         count = len(names)
         for binding in bindings:
-            if binding is not None and binding.target in names:
+            if binding.target in names:
                 loads = calls_within(binding.value, "tl.load")
                 names |= set() if loads else names_within(binding.value)
     return names
