@@ -113,6 +113,8 @@ _STRUCTURAL = (
         Rows,
         OnePass,
         AlignedRows,
+        GatherRows,
+        SingleTrips,
     ),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)
