@@ -21,6 +21,7 @@ __all__ = [
     "Speedup",
     "TunedEntry",
     "TunedFolder",
+    "TunerChoice",
     "VerifiedKernels",
     "applicable_parameters",
     "bucket_of_launch",
@@ -32,6 +33,21 @@ Launcher = Literal["autotuner", "inductor", "jit"]
 
 _EXACT = 16
 """Sizes up to this one are buckets of their own: block sizes of small launches follow them."""
+
+
+@dataclass(frozen=True)
+class TunerChoice:
+    """Choice of one of Triton's autotuners for one of its keys.
+
+    Attributes:
+        tuner: the function's place, and a digest of the list of configurations.
+        key: of the launch, as text.
+        config: the configuration, as Triton writes it.
+    """
+
+    tuner: str
+    key: str
+    config: str
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,13 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import torch
 
-from solkit.core.codec import to_json
+from solkit.core.codec import from_json, to_json
+from solkit.core.tuned import TunerChoice
 from solkit.errors import KernelFileError, SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.rounding import round_to_tf32
@@ -114,8 +116,18 @@ class _Worker:
         adopt_surroundings(**surroundings)
         self._imports = Imports.now()
 
-    def load(self, _: Frame, path: str, reference: str | None, device: str, tf32: bool) -> None:
-        """Import the candidate."""
+    def load(
+        self,
+        _: Frame,
+        path: str,
+        reference: str | None,
+        device: str,
+        tf32: bool,
+        tuned: list[Answer],
+    ) -> None:
+        """Import the candidate, whose autotuners keep what they chose in an earlier process."""
+        if (tuners := _autotuners()) is not None:
+            tuners.pin([from_json(TunerChoice, choice) for choice in tuned])
         self._path = path
         self._machine = self._machines(device)
         round_to_tf32(tf32)
@@ -174,6 +186,11 @@ class _Worker:
         self._machine.synchronize()
         self._machine.make_room()  # the referee judges the outputs
         return self._describe_outputs(findings)
+
+    def tuned(self, _: Frame) -> list[Answer]:
+        """Return what the candidate's autotuners have chosen."""
+        tuners = _autotuners()
+        return [] if tuners is None else [to_json(choice) for choice in tuners.chosen()]
 
     def look(self, _: Frame, guarded: bool) -> Answer:
         """Return the form of the last call's outputs, and the guard's findings now."""
@@ -365,6 +382,11 @@ class _Worker:
         if self._results is not None:
             self._results.close()
             self._results = None
+
+
+def _autotuners() -> ModuleType | None:
+    """Return what watches Triton's autotuners; ``None`` if nothing does."""
+    return sys.modules.get("solkit.adapters.pinned_autotuners")
 
 
 def _poison_strided(tensors: Sequence[torch.Tensor]) -> None:

@@ -146,7 +146,8 @@ class Checks:
         self._problem = load_problem(self._request)
         tf32 = self._problem.description.problem.allows_tf32
         round_to_tf32(tf32)
-        self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
+        own = self._request.path, self._request.reference
+        self._remote.load(*own, self._device, tf32=tf32, tuned=self._request.tuned)
         path = Path(self._request.path)
         if path.suffix == ".py":  # a solution of several files is not read
             self.heed_findings(suspicions(path.read_text(encoding="utf-8"), str(path)))

@@ -163,7 +163,10 @@ class Examination:
             needed = self.checks.measure_needs(alike or self._typical_trials(timed))
         notes = (*notes, *self.checks.notes)
         elsewhere = self.checks.is_right_elsewhere
-        return Judgement(verdict, notes, protocol, measurement, samples, needed, elsewhere)
+        tuned = self.remote.tuned()
+        return Judgement(
+            verdict, notes, protocol, measurement, samples, needed, elsewhere, tuned=tuned
+        )
 
     def _typical_trials(self, timed: _Timed) -> list[Trial]:
         """Return the inputs of calls whose times are at the median, or the next below it.

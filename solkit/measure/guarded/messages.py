@@ -9,6 +9,7 @@ from typing import TypeVar, Union
 
 from solkit.core import Conditions, Measurement, Needed, Protocol, Value, Verdict
 from solkit.core.codec import from_json, to_json
+from solkit.core.tuned import TunerChoice
 
 __all__ = [
     "ComparisonRequest",
@@ -47,6 +48,7 @@ class Request:
     hopeless_ms: float | None = None  # a call that takes longer is timed only a few times
     is_right_elsewhere: bool = False  # whether it was checked at held-out shapes before
     excused: tuple[str, ...] = ()  # distributions on which the original of a search is wrong
+    tuned: tuple[TunerChoice, ...] = ()  # what the file's autotuners chose before, and keep
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Judgement:
     needed: Needed | None = None  # what the timed inputs make compulsory, if it was measured
     is_right_elsewhere: bool = False  # whether it was checked at held-out shapes, in time
     failed_on: str = ""  # the distribution on which it is wrong; empty for other inputs
+    tuned: tuple[TunerChoice, ...] = ()  # what its autotuners chose, as its process says
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class JudgedTurns:
     verdict: Verdict = Verdict.CORRECT  # of the candidate that failed, else ``CORRECT``
     failed: int | None = None  # its number; ``None`` if none failed, or if its process ended
     failed_on: str = ""  # as in `Judgement`
+    tuned: tuple[tuple[TunerChoice, ...], ...] = ()  # of each candidate, unless one failed
 
 
 Message = Union[Request, Judgement, ComparisonRequest, JudgedTurns]

@@ -15,7 +15,8 @@ import torch
 
 import solkit.errors
 from solkit.core import KernelAnalysis, Value, Verdict
-from solkit.core.codec import from_json
+from solkit.core.codec import from_json, to_json
+from solkit.core.tuned import TunerChoice
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.anti_cheating import Finding
 from solkit.measure.checking.faults import CandidateError
@@ -33,6 +34,7 @@ Say = Callable[[str], None]
 _FAILURES = {Verdict.CRASHED, Verdict.DOES_NOT_COMPILE, Verdict.OUT_OF_MEMORY}
 _MOST_OUTPUTS = 10_000
 _MOST_SAMPLES = 1_000_000
+_MOST_CHOICES = 1000
 _MOST_TEXT = 4000
 
 
@@ -93,14 +95,34 @@ class Remote:
         """Have it belong to another caller; see `solkit.processes.forkserver`."""
         self._send_request("adopt", "taking over a process", surroundings=dict(surroundings))
 
-    def load(self, path: str, reference: str | None, device: str, *, tf32: bool = False) -> None:
+    def load(
+        self,
+        path: str,
+        reference: str | None,
+        device: str,
+        *,
+        tf32: bool = False,
+        tuned: Sequence[TunerChoice] = (),
+    ) -> None:
         """Import the candidate, whose convolutions may round to tf32 or not.
+
+        Its autotuners keep what they chose in an earlier process (`tuned`).
 
         Raises:
             SolkitError: the file is at fault. (So for `bind`.)
         """
         what = "loading the kernel file"
-        self._send_request("load", what, path=path, reference=reference, device=device, tf32=tf32)
+        arguments: dict[str, Any] = {
+            "path": path,
+            "reference": reference,
+            "device": device,
+            "tf32": tf32,
+        }
+        self._send_request("load", what, **arguments, tuned=[to_json(choice) for choice in tuned])
+
+    def tuned(self) -> tuple[TunerChoice, ...]:
+        """Return what its autotuners have chosen, as it reports."""
+        return self._send_request("tuned", "looking at the candidate", _read_choices)
 
     def bind(self, shape: Mapping[str, Value], params: Mapping[str, Value]) -> None:
         """Prepare it for a shape."""
@@ -263,6 +285,12 @@ def _read_launches(answer: Any) -> tuple[KernelAnalysis, ...]:
             if isinstance(value, (list, dict)):
                 raise ValueError(f"constant {name}: expected a number or a word")
     return launches
+
+
+def _read_choices(answer: Any) -> tuple[TunerChoice, ...]:
+    if len(answer) > _MOST_CHOICES:
+        raise ValueError(f"{len(answer)} choices of autotuners")
+    return tuple(from_json(TunerChoice, choice) for choice in answer)
 
 
 def _read_look(answer: Any) -> Look:

@@ -39,6 +39,7 @@ from solkit.measure.guarded.messages import (
     encode,
 )
 from solkit.measure.guarded.processes import QUOTED_LINES, Processes
+from solkit.measure.guarded.tuner_choices import TunerChoices
 from solkit.measure.timing.gpu_lock import Company, Neighbours, nvml
 from solkit.measure.timing.protocols import find_protocol
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
@@ -60,6 +61,8 @@ _TURN_S = 10.0
 """Seconds after which it does so between two requests: new processes cost a tenth of them."""
 _LOOK_S = 0.5  # between looks for a session that waits
 
+_CHOICES = TunerChoices()
+"""Of this process's sessions: a search, its practice and its gate have one each."""
 _RETRIES_SHARE = 0.5  # of the time limit: for trials that break the reference's context
 
 
@@ -273,6 +276,8 @@ class Session:
         except LostError as lost:
             return Judgement(lost.verdict, lost.errors, None, None)
         outcome = decode(Judgement, answer)
+        _CHOICES.keep(self._gpu, wait.candidates, [request], [outcome.tuned])
+        outcome = replace(outcome, tuned=())
         if outcome.verdict is Verdict.TIMED_OUT:
             return replace(outcome, errors=(*outcome.errors, *wait.last_printed(0)))
         return _with_company(outcome, wait.company)
@@ -328,7 +333,9 @@ class Session:
                 answer, wait = self._ask_referee(own_requests, paths, comparison)
             except LostError as lost:
                 return JudgedTurns((), lost.errors, verdict=lost.verdict)
-            return _compared_with_company(decode(JudgedTurns, answer), wait.company)
+            outcome = decode(JudgedTurns, answer)
+            _CHOICES.keep(self._gpu, wait.candidates, own_requests, outcome.tuned)
+            return _compared_with_company(replace(outcome, tuned=()), wait.company)
 
         turns = judge()
         while failures is not None and failures.excuse(
@@ -358,6 +365,7 @@ class Session:
             protocol=find_protocol(settings.protocol).name,
             common_seed=self._common_seed if settings.seed is None else settings.seed,
             custom_kernel=settings.custom_kernel,
+            tuned=_CHOICES.of(self._gpu, path, params),
         )
 
     def _ask_referee(
@@ -412,6 +420,7 @@ class Session:
             control, candidates = self._processes.start_candidates(len(requests), paths)
             for candidate in candidates:
                 candidate.forget_printed()
+            _CHOICES.note_run(candidates, requests)
             control.send(message)
             common = requests[0]
             limits = common.time_limit_s, self.settings.host_bytes, common.spent_s

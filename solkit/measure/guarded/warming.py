@@ -36,3 +36,6 @@ def _prepare_triton() -> None:
     except ImportError:
         return
     triton_startup.prepare()
+    from solkit.adapters import pinned_autotuners
+
+    pinned_autotuners.watch()  # before the originals are recorded: it replaces a method

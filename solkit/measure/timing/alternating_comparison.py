@@ -169,7 +169,11 @@ class _Comparison:
             )
             for judgement in compared
         )
-        return JudgedTurns(tuple(judgements), protocol=protocol)
+        tuned = []
+        for rival in self._rivals:
+            with rival.naming_rival():
+                tuned.append(rival.examination.remote.tuned())
+        return JudgedTurns(tuple(judgements), protocol=protocol, tuned=tuple(tuned))
 
     def _check_rivals(self) -> list[Shared]:
         """Check all candidates; returns the inputs that they share."""
