@@ -71,6 +71,9 @@ bench refuses what is wrong. And seconds for which those of the finalists are aw
 practice."""
 _MOST_POINTS = 64
 """Parameters of one variant that are ranked: a sample of its space."""
+_POINTS_OF_PROGRAM = 12
+"""The same of the reference's programs. The compiler's own choice comes first, and conditions in
+such a file are seen by running it: 64 runs take 10 s, in which the GPU seconds are spent."""
 _HELD = 24
 """Points of a variant that go to the frontier, those with the lowest forecasts."""
 _COPIED_SHARE = 1 / 16
@@ -448,13 +451,13 @@ class KernelEvaluator:
         path, analyser = self.path(variant), self.prepared.analyser
         apart = None if path == self.original.problem else self.original.problem
         if self.overlaps:
-            self._samples[variant.id] = analyser.points(path, apart, *self._sample)
+            self._samples[variant.id] = analyser.points(path, apart, *self._sample(variant))
         return analyser.describe(path, apart)
 
-    @property
-    def _sample(self) -> tuple[Mapping[str, Value], int, int]:
-        """The sampling of a variant's space: see `Analyser.points`."""
-        return self.original.shape, _MOST_POINTS, self.how.seed
+    def _sample(self, variant: Variant) -> tuple[Mapping[str, Value], int, int]:
+        """Return how a variant's space is sampled: see `Analyser.points`."""
+        most = _POINTS_OF_PROGRAM if self.fits_one_shape(variant) else _MOST_POINTS
+        return self.original.shape, most, self.how.seed
 
     def _params_to_rank(self, variant: Variant, file: KernelFile) -> list[Mapping[str, Value]]:
         """Return parameters of a variant: its own, and a sample of its space.

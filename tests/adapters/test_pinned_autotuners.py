@@ -9,10 +9,10 @@ import pytest
 triton = pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
 
-from triton.runtime.autotuner import Autotuner
+from triton.runtime.autotuner import Autotuner  # noqa: E402
 
-from solkit.adapters import pinned_autotuners
-from solkit.core.tuned import TunerChoice
+from solkit.adapters import pinned_autotuners  # noqa: E402
+from solkit.core.tuned import TunerChoice  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

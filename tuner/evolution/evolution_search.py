@@ -273,8 +273,8 @@ class EvolutionSearch:
             if variant.id not in self.archive:
                 self.archive.add(variant)
                 new.append(variant)
-        if new and original.time_ms is not None:
-            self._begin_ranking(new, original.time_ms)
+        for variant in new if original.time_ms is not None else ():
+            self._begin_ranking([variant], original.time_ms)  # none waits for another one's
 
     def _outside_rounds(self) -> list[Future[Any]]:
         """Return what the search waits for that no round does."""
