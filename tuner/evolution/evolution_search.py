@@ -267,14 +267,14 @@ class EvolutionSearch:
 
     def _take_coming(self, written: Sequence[tuple[str, Proposal]]) -> None:
         """Take in variants of the original that were written outside of the rounds."""
-        original, new = self.archive[self.archive.original], list[Variant]()
-        for proposer, proposal in written if original.time_ms is not None else ():
+        original = self.archive[self.archive.original]
+        if original.time_ms is None:
+            return
+        for proposer, proposal in written:
             variant = _variant_of_proposal(proposal, original.variant.id, proposer)
             if variant.id not in self.archive:
                 self.archive.add(variant)
-                new.append(variant)
-        for variant in new if original.time_ms is not None else ():
-            self._begin_ranking([variant], original.time_ms)  # none waits for another one's
+                self._begin_ranking([variant], original.time_ms)  # none waits for another one's
 
     def _outside_rounds(self) -> list[Future[Any]]:
         """Return what the search waits for that no round does."""
