@@ -34,6 +34,10 @@ products of fp8 with some 14 bits: 2^-13 of a sum of 4096 products' sizes is 2^-
 (DeepSeek-V3 report, arXiv 2412.19437, section 3.3.2: errors of nearly 2 %). lambda is the smallest
 normal number, since GPUs may flush smaller ones (Higham, chapter 2).
 
+sigma comes from two draws, both of which may be small by chance. So up to 2^-14 of an output's
+elements may be off by up to twice as much. Of 8.2 million elements of ``gelu(x * s + b) * g + r``
+in bf16 the reference itself breaks the rule above at 86, by up to 1.75 times; with 16 draws at 10.
+
 Where wide arithmetic gives (almost) zero, the reference's own value may be nothing but rounding: a
 softmax's sum less one. There any value passes that is as small as the roundings of a few numbers of
 the inputs' size, an exact zero included::
@@ -80,6 +84,9 @@ _LARGEST_SHARE = 0.25
 _SAMPLED = 1 << 20
 """Elements, evenly spaced, that q is taken over."""
 _NOISE, _CANCELLED = 8, 2.0**-16
+_TAIL, _TAIL_SHARE = 2.0, 2.0**-14
+"""Times the rule that few elements may be off, since their sensitivity is small by chance, and the
+share of an output's elements that these are."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +112,28 @@ def _meets_rule(want: torch.Tensor, rule: _Rule) -> bool:
     if rule.exact is None:
         return False
     flat, largest = _flat_parts(want), torch.finfo(want.dtype).max
+    broken = beyond = 0
     for part in _chunk_slices(flat):
-        values, true = flat[part].double(), rule.exact[part]
+        values, here = flat[part].double(), rule.for_elements(part)
+        true = rule.exact[part]
         same = (values == true) | (values.isnan() & true.isnan())
-        if not bool(
-            (same | _explained_elements(values, values, rule.for_elements(part), largest)).all()
-        ):
-            return False
-    return True
+        explained = same | _explained_elements(values, values, here, largest)
+        if not bool(explained.all()):
+            tail = same | _explained_elements(values, values, here.for_tail(), largest)
+            broken += int((~explained).sum())
+            beyond += int((~tail).sum())
+    return not _wrong_elements(broken, beyond, flat.numel())
+
+
+def _wrong_elements(broken: int, beyond: int, count: int) -> int:
+    """Return how many elements are wrong.
+
+    Args:
+        broken: elements that break the rule.
+        beyond: of these, by more than a sensitivity that is small by chance explains.
+        count: of all elements.
+    """
+    return beyond if broken <= _TAIL_SHARE * count else broken
 
 
 def judge_outputs(
@@ -265,6 +286,10 @@ class _Rule:
             cancelled=None if self.cancelled is None else self.cancelled[part],
         )
 
+    def for_tail(self) -> _Rule:
+        """Return the rule for the few elements whose sensitivity is small by chance."""
+        return replace(self, storing=_TAIL * self.storing, computing=_TAIL * self.computing)
+
     def describe(self) -> str:
         """Say how an element breaks the rule."""
         parts = []
@@ -397,6 +422,7 @@ class _Tally:
     """Mismatches of one output, counted over its chunks; `worst` is a flat index."""
 
     mismatched: int = 0
+    beyond: int = 0  # of these, by more than a sensitivity that is small by chance explains
     nonfinite: int = 0
     stray_nan: int = 0
     max_error: float = 0.0
@@ -407,7 +433,8 @@ class _Tally:
 
     def is_within(self, want: torch.Tensor, rule: _Rule) -> bool:
         """Tell whether enough elements agree, and all infinite ones and NaN."""
-        share = self.mismatched / max(want.numel(), 1)
+        wrong = _wrong_elements(self.mismatched, self.beyond, want.numel())
+        share = wrong / max(want.numel(), 1)
         return not self.nonfinite and share <= 1 - rule.permitted.matched
 
     def describe(self, want: torch.Tensor, rule: _Rule) -> str:
@@ -449,6 +476,7 @@ def _tally_mismatches(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Ta
         _add_chunk(tally, mine[part], theirs[part], rule.for_elements(part), part.start)
     tally.worst //= max(per_element, 1)
     tally.mismatched = min(tally.mismatched, want.numel())
+    tally.beyond = min(tally.beyond, tally.mismatched)
     return tally
 
 
@@ -468,8 +496,9 @@ def _add_chunk(
         # an infinite `want` permits anything: those were compared before
         permitted = rule.permitted.atol + rule.permitted.rtol * wide_want.abs()
         agree = agree | ((error <= permitted) & wide_want.isfinite())
+    largest = torch.finfo(want.dtype).max if rule.exact is not None else math.inf
     if rule.exact is not None:
-        agree = agree | _explained_elements(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
+        agree = agree | _explained_elements(wide_got, wide_want, rule, largest)
     if rule.cancelled is not None:
         agree = agree | rule.cancelled & (wide_got.abs() <= rule.noise)
     finite = error.masked_fill(~error.isfinite(), 0.0)
@@ -478,6 +507,10 @@ def _add_chunk(
     if not mismatched:
         return
     tally.mismatched += mismatched
+    tally.beyond += mismatched
+    if rule.exact is not None:
+        explained = _explained_elements(wide_got, wide_want, rule.for_tail(), largest)
+        tally.beyond -= int((~agree & explained).sum())
     tally.nonfinite += int((~agree & ~(wide_got.isfinite() & wide_want.isfinite())).sum())
     tally.stray_nan += int((nan_got & ~nan_want).sum())
     ranked = error.nan_to_num(nan=math.inf).masked_fill(agree, -1.0)

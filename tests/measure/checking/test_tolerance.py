@@ -276,6 +276,19 @@ def test_one_outlier_of_the_reference_widens_nothing():
     assert not passes(got, noisy, exact)
 
 
+@pytest.mark.parametrize(
+    ("count", "times", "right"),
+    [(4, 1.8, True), (4, 2.3, False), (5, 1.8, False)],  # 2^-14 of the elements are 4
+)
+def test_few_of_many_elements_may_be_off_by_up_to_twice_as_much(count, times, right):
+    want = torch.ones(1 << 16)
+    got = want.clone()
+    got[:count] += times * (2 * 2**-24 + 2**-15)
+    assert passes(got, want, exact_of(want)) is right
+    exact = [Exact(want.double(), torch.zeros(len(want)))]
+    assert is_explained([got], exact) is right  # of a reference that is off like that
+
+
 def test_zeros_do_not_pass_for_small_outputs():
     want = torch.randn(100) * 1e-4
     wide_open = Tolerance(1e-2, 1e-2)
