@@ -9,17 +9,19 @@ not match is left to the autotuner.
 from __future__ import annotations
 
 import hashlib
+import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from triton import knobs
 from triton.runtime.autotuner import Autotuner
 
 from solkit.core.tuned import TunerChoice
 
-__all__ = ["chosen", "pin", "watch"]
+__all__ = ["announce", "chosen", "compiled_s", "pin", "watch"]
 
 
 @dataclass
@@ -28,6 +30,8 @@ class _Watched:
 
     pinned: Mapping[tuple[str, str], str] = field(default_factory=dict)
     timed: list[tuple[weakref.ref[Any], tuple[str, ...]]] = field(default_factory=list)
+    announce: Callable[[int], object] = lambda _: None
+    compiled_s: float = 0.0
 
 
 _WATCHED = _Watched()
@@ -44,14 +48,37 @@ def watch() -> None:
         _WATCHED.timed.append((weakref.ref(self), key))
         config = _WATCHED.pinned.get((_name_of(self), repr(key)))
         kept = [one for one in pruned if str(one) == config]
-        return kept if len(kept) == 1 else pruned  # equal texts may have other hooks
+        left = kept if len(kept) == 1 else pruned  # equal texts may have other hooks
+        if len(left) > 1 and threading.current_thread() is threading.main_thread():
+            _WATCHED.announce(len(left))
+        return left
 
     Autotuner.prune_configs = prune_configs
+    before = knobs.compilation.listener
+
+    def note(**event: Any) -> None:
+        if before is not None:
+            before(**event)
+        if not event["cache_hit"]:
+            _WATCHED.compiled_s += event["times"].total / 1e6
+
+    knobs.compilation.listener = note
+
+
+def announce(tell: Callable[[int], object]) -> None:
+    """Call `tell` before an autotuner times a list, with the number of its configurations."""
+    _WATCHED.announce = tell
+
+
+def compiled_s() -> float:
+    """Return the seconds that Triton's compiler has taken since the last `pin`."""
+    return _WATCHED.compiled_s
 
 
 def pin(choices: Iterable[TunerChoice]) -> None:
     """Keep these choices from now on, instead of those of before; forget which were made."""
     _WATCHED.timed.clear()
+    _WATCHED.compiled_s = 0.0
     _WATCHED.pinned = {(choice.tuner, choice.key): choice.config for choice in choices}
 
 

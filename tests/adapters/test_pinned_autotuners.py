@@ -9,6 +9,7 @@ import pytest
 triton = pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
 
+from triton import knobs  # noqa: E402
 from triton.runtime.autotuner import Autotuner  # noqa: E402
 
 from solkit.adapters import pinned_autotuners  # noqa: E402
@@ -18,9 +19,11 @@ from solkit.core.tuned import TunerChoice  # noqa: E402
 @pytest.fixture(autouse=True)
 def watched(monkeypatch):
     monkeypatch.setattr(Autotuner, "prune_configs", Autotuner.prune_configs)  # to be put back
+    monkeypatch.setattr(knobs.compilation, "listener", None)
     pinned_autotuners.watch()
     yield
     pinned_autotuners.pin([])
+    pinned_autotuners.announce(lambda _: None)
 
 
 class Tuner:
@@ -84,3 +87,24 @@ def test_what_pruning_leaves_out_is_not_launched():
 def test_an_unknown_choice_leaves_all():
     pinned_autotuners.pin([TunerChoice("elsewhere", "('100', 'torch.float32')", "BLOCK: 32")])
     assert set(Tuner({16: 1.0, 32: 2.0}).run(100)) == {16, 32}
+
+
+def test_a_list_is_announced_before_it_is_timed_unless_its_choice_is_kept():
+    told = []
+    pinned_autotuners.announce(told.append)
+    first = Tuner({16: 3.0, 32: 1.0, 64: 2.0}, lambda configs, *_, **__: configs[:2])
+    first.run(100)
+    first.run(100)
+    assert told == [2]  # what pruning leaves, once
+    pinned_autotuners.pin(pinned_autotuners.chosen())
+    Tuner({16: 3.0, 32: 1.0, 64: 2.0}, lambda configs, *_, **__: configs[:2]).run(100)
+    assert told == [2]
+
+
+def test_what_comes_from_the_compilers_cache_takes_no_time_of_the_compiler():
+    pinned_autotuners.pin([])
+    for hit, total in ((False, 2_000_000), (True, 9_000_000), (False, 500_000)):
+        knobs.compilation.listener(cache_hit=hit, times=SimpleNamespace(total=total))
+    assert pinned_autotuners.compiled_s() == 2.5
+    pinned_autotuners.pin([])
+    assert pinned_autotuners.compiled_s() == 0.0

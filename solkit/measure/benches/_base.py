@@ -57,6 +57,11 @@ class WallClock:
         with self._lock:
             self._before_s, self._held_since_s = self._held_s(), None
 
+    def leave_out(self, seconds: float) -> None:
+        """Count seconds less for which the GPU was held: the compiler's, not the GPU's."""
+        with self._lock:
+            self._before_s -= seconds
+
     def now_s(self) -> float:
         """Return seconds since the bench was opened."""
         return time.monotonic() - self._opened_s

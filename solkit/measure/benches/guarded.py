@@ -188,6 +188,7 @@ class GuardedBench(Bench):
         judgement = self._judge_candidate(
             configuration, self._with_measured_needs(prospect, problem)
         )
+        self.clock.leave_out(judgement.compiled_s)
         if judgement.needed is not None:
             self._needed[problem] = judgement.needed
         prospect = self._with_measured_needs(prospect, problem)

@@ -16,6 +16,8 @@ _RESOURCES = re.compile(
 _FORM = re.compile(r"^output \d+: (shape|dtype|device) .+ where the reference has (.+)$")
 _COUNT = re.compile(r"^\d+ output\(s\); the reference has (\d+)$")
 
+_TOO_LATE = re.compile(r": killed after [\d.e+]+ s\b")  # of the guarded bench
+
 # of `name_admitting`
 _ADMITTED = re.compile(r"factors rounded to (\w+) explain it, which an rtol of (\S+) admits")
 
@@ -61,6 +63,10 @@ def remedy_of(message: str) -> str:
             f"It is no more exact than {rounded} products: compute it in fp32, or admit that with "
             f'TOLERANCE = {{"rtol": {rtol}, "atol": {rtol}}} in the file of the reference.'
         )
+    if "for its autotuner, whose list" in message:
+        return "That is no verdict on the kernel: shorten the list, or give more GPU seconds."
+    if _TOO_LATE.search(message):
+        return "It may be right, but slow to begin with: give a longer limit, or more GPU seconds."
     if message.startswith("output "):
         return "Correct the kernel, which computes something else than its reference."
     return "Correct the kernel's source: no choice of its parameters compiles or runs."

@@ -49,7 +49,7 @@ Answer = dict[str, Any]
 
 def serve(channel: Channel, machines: Callable[[str], Machine]) -> None:
     """Answer the referee's requests until the other end closes."""
-    worker = _Worker(machines)
+    worker = _Worker(machines, lambda count: channel.send({"tuning": count}))
     channel.send({"ok": "ready"})
     with contextlib.suppress(ClosedError):
         while True:
@@ -82,8 +82,10 @@ class _Graph:
 class _Worker:
     """The state of the process between requests; each public method is a request."""
 
-    def __init__(self, machines: Callable[[str], Machine]) -> None:
-        self._machines = machines
+    def __init__(
+        self, machines: Callable[[str], Machine], tell_tuning: Callable[[int], None]
+    ) -> None:
+        self._machines, self._tell_tuning = machines, tell_tuning
         self._path = ""
         self._imports = Imports.now()
         self._loaded: LoadedKernel | None = None
@@ -128,6 +130,7 @@ class _Worker:
         """Import the candidate, whose autotuners keep what they chose in an earlier process."""
         if (tuners := _autotuners()) is not None:
             tuners.pin([from_json(TunerChoice, choice) for choice in tuned])
+            tuners.announce(self._tell_tuning)
         self._path = path
         self._machine = self._machines(device)
         round_to_tf32(tf32)
@@ -191,6 +194,11 @@ class _Worker:
         """Return what the candidate's autotuners have chosen."""
         tuners = _autotuners()
         return [] if tuners is None else [to_json(choice) for choice in tuners.chosen()]
+
+    def compiled_s(self, _: Frame) -> float:
+        """Return the seconds that Triton's compiler took in this process."""
+        tuners = _autotuners()
+        return 0.0 if tuners is None else tuners.compiled_s()
 
     def look(self, _: Frame, guarded: bool) -> Answer:
         """Return the form of the last call's outputs, and the guard's findings now."""

@@ -164,8 +164,11 @@ class Examination:
         notes = (*notes, *self.checks.notes)
         elsewhere = self.checks.is_right_elsewhere
         tuned = self.remote.tuned()
+        compiled_s = self.remote.tuning_compiled_s()
         return Judgement(
-            verdict, notes, protocol, measurement, samples, needed, elsewhere, tuned=tuned
+            *(verdict, notes, protocol, measurement, samples, needed, elsewhere),
+            tuned=tuned,
+            compiled_s=compiled_s,
         )
 
     def _typical_trials(self, timed: _Timed) -> list[Trial]:

@@ -12,6 +12,8 @@ from solkit.core.codec import from_json, to_json
 from solkit.core.tuned import TunerChoice
 
 __all__ = [
+    "TUNING",
+    "TUNING_S",
     "ComparisonRequest",
     "JudgedTurns",
     "Judgement",
@@ -23,6 +25,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+TUNING = "timing an autotuner's list"
+"""What a candidate does while its autotuner compiles and times configurations."""
+TUNING_S = 120.0
+"""Seconds for that, beyond the time limit: a user's program waits for its autotuner as well."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,7 @@ class Judgement:
     is_right_elsewhere: bool = False  # whether it was checked at held-out shapes, in time
     failed_on: str = ""  # the distribution on which it is wrong; empty for other inputs
     tuned: tuple[TunerChoice, ...] = ()  # what its autotuners chose, as its process says
+    compiled_s: float = 0.0  # of calls in which they did, in Triton's compiler, as it says
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from solkit.core.tuned import TunerChoice
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.anti_cheating import Finding
 from solkit.measure.checking.faults import CandidateError
+from solkit.measure.guarded.messages import TUNING, TUNING_S
 from solkit.measure.guarded.sharing import Block, Packed, offsets_of
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
@@ -73,12 +74,14 @@ class Remote:
     """The candidate's process. The time limit counts from `spent_s` before construction on.
 
     Any request raises `CandidateError` if the candidate fails or all requests together take over
-    `limit_s`, and `CandidateDiedError` if its process ends.
+    `limit_s`, and `CandidateDiedError` if its process ends. Calls in which an autotuner times its
+    list do not count, up to `TUNING_S` seconds.
     """
 
     def __init__(self, channel: Channel, limit_s: float, say: Say, spent_s: float = 0.0) -> None:
         self._channel, self._limit_s, self._say = channel, limit_s, say
         self._deadline_s = time.monotonic() + limit_s - spent_s
+        self._tuning_left_s, self._tuned_s, self._listed = TUNING_S, 0.0, 0
 
     def wait_until_ready(self) -> None:
         """Wait for a process that was just started.
@@ -123,6 +126,13 @@ class Remote:
     def tuned(self) -> tuple[TunerChoice, ...]:
         """Return what its autotuners have chosen, as it reports."""
         return self._send_request("tuned", "looking at the candidate", _read_choices)
+
+    def tuning_compiled_s(self) -> float:
+        """Return what compiling took while autotuners timed lists: at most what that took."""
+        if not self._tuned_s:
+            return 0.0
+        told_s = self._send_request("compiled_s", "looking at the candidate", float)
+        return min(told_s, self._tuned_s) if told_s > 0.0 else 0.0  # NaN is not
 
     def bind(self, shape: Mapping[str, Value], params: Mapping[str, Value]) -> None:
         """Prepare it for a shape."""
@@ -236,9 +246,9 @@ class Remote:
         message = {"op": op, "doing": doing, "given": arguments}
         try:
             self._channel.send(message, *files, self.remaining_s)
-            header = self._channel.receive(self.remaining_s).header
+            header = self._receive_answer()
         except TimeoutError:
-            error = f"{doing}: killed after {self._limit_s:g} s"
+            error = f"{doing}: killed after {self._limit_s:g} s{self._why_late()}"
             raise CandidateError(Verdict.TIMED_OUT, (error,)) from None
         except ClosedError:
             raise CandidateDiedError(doing) from None
@@ -251,6 +261,33 @@ class Remote:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise _nonsense_error(doing, error) from error
         raise failure
+
+    def _receive_answer(self) -> Any:
+        """Return the answer's header; the deadline leaves out a call in which autotuners time."""
+        begun_s = None
+        while "tuning" in (header := self._channel.receive(self.remaining_s).header):
+            if time.monotonic() > self._deadline_s:  # it may say so without an end
+                raise TimeoutError
+            count = header["tuning"]
+            self._listed = count if isinstance(count, int) else 0
+            if begun_s is None:
+                begun_s = time.monotonic()
+                self._deadline_s += self._tuning_left_s
+                self._say(TUNING)
+        if begun_s is not None:
+            taken_s = time.monotonic() - begun_s
+            unused_s = max(self._tuning_left_s - taken_s, 0.0)
+            self._deadline_s -= unused_s
+            self._tuning_left_s, self._tuned_s = unused_s, self._tuned_s + taken_s
+        return header
+
+    def _why_late(self) -> str:
+        """Say that an autotuner was at work; empty if none was."""
+        if not self._listed:
+            return ""
+        return (
+            f" and {TUNING_S:g} s for its autotuner, whose list has {self._listed} configurations"
+        )
 
     @property
     def remaining_s(self) -> float:

@@ -31,6 +31,8 @@ from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.guarded.excuses import Excuses
 from solkit.measure.guarded.messages import (
+    TUNING,
+    TUNING_S,
     ComparisonRequest,
     JudgedTurns,
     Judgement,
@@ -562,9 +564,11 @@ class Wait:
     _neighbours: Neighbours | None = field(init=False)
     _deadline_s: float = field(init=False)
     _begun_s: float | None = field(default=None, init=False)
+    _tuning_left: int = field(init=False)  # candidates whose autotuners may still take their time
 
     def __post_init__(self) -> None:
         self._deadline_s = time.monotonic() + _START_S
+        self._tuning_left = len(self.candidates)
         uuid = self.processes.uuid
         self._neighbours = None if uuid is None else Neighbours(uuid)
 
@@ -595,6 +599,9 @@ class Wait:
                 left_s = max(self.time_limit_s - self.spent_s, 0.0)
                 self._deadline_s = self._begun_s + left_s + _GRACE_S
             self._stage = message["stage"]
+            if self._stage == TUNING and self._tuning_left:
+                self._tuning_left -= 1
+                self._deadline_s += TUNING_S
             _log.debug("%s", self._stage)
 
     def last_printed(self, place: int) -> list[str]:

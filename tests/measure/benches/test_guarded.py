@@ -157,6 +157,20 @@ def test_what_another_session_takes_meanwhile_is_not_the_gpus_time(bench, path, 
     assert (now_s[0], bench.clock.gpu_s(), outcome.gpu_s) == (135.0, 5.0, 2.0)
 
 
+def test_what_autotuners_compile_is_not_the_gpus_time(bench, path, monkeypatch):
+    now_s = [100.0]
+    monkeypatch.setattr(bench.clock, "now_s", lambda: now_s[0])
+
+    def tune_for_50_s(*_, **__):
+        now_s[0] += 50.0
+        return replace(timed(2.0), compiled_s=45.0)
+
+    monkeypatch.setattr(bench._session, "measure", tune_for_50_s)
+    bench.submit(at(path, 1))
+    ((_, outcome),) = bench.outcomes()
+    assert (bench.clock.gpu_s(), outcome.gpu_s) == (5.0, 5.0)
+
+
 def test_a_gpu_that_cannot_be_locked_is_an_outcome_too(bench, path, monkeypatch):
     def refuse():
         raise UnsupportedError("no folder for the lock")
