@@ -45,8 +45,8 @@ _LIMIT_S = 180.0
 _TIMED_OUT = Verdict.TIMED_OUT.value  # depends on the machine and the limit, so is not kept
 _METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}
 _TOGETHER = {"capture": 64, "lower": 8, "analyse": 8, "compile": 8}
-_COMPILING = ("lower", "analyse", "compile")
-_UNKEPT = ("capture", "compile")
+_COMPILING = ("lower", "analyse", "compile", "compile_listed")
+_UNKEPT = ("capture", "compile", "compile_listed")
 """Methods whose answers are not on disk: a group's are kept as one; Triton's cache has the kernels,
 and may be emptied."""
 _FIRST = ("problem", "analyse", "compile")
@@ -272,6 +272,15 @@ class Analyser:
         """
         args = dict(configuration.shape), dict(configuration.params)
         return self._ask(configuration.path, configuration.reference, "compile", args, _value)
+
+    def compile_listed(self, configuration: Configuration) -> Future[None]:
+        """As `compile`, but all configurations that its autotuners would time at the shape.
+
+        Those that their own pruning leaves out are not compiled.
+        """
+        args = dict(configuration.shape), dict(configuration.params)
+        source = configuration.path, configuration.reference
+        return self._ask(*source, "compile_listed", args, _value)
 
     # ------------------------------------------------------------------------------- files
 

@@ -124,13 +124,16 @@ def compile_only(
     isolated: bool = False,
     progress: Callable[[], None] = lambda: None,
     limit_s: float | None = None,
+    every_choice: bool = False,
 ) -> None:
     """Compile what candidates launch in Triton into its cache: what else `analyse_all` does is not.
 
     Reading the machine code and following a launch take longer than most compiles. What does not
-    compile says so where it is launched. Arguments are as for `analyse_all`.
+    compile says so where it is launched. Arguments are as for `analyse_all`; `every_choice` is as
+    for `capture`.
     """
-    _compiled(candidates, device, jobs, isolated, progress, Depth.COMPILED, limit_s, is_read=False)
+    how = jobs, isolated, progress, Depth.COMPILED, limit_s
+    _compiled(candidates, device, *how, is_read=False, every_choice=every_choice)
 
 
 def _compiled(
@@ -142,9 +145,10 @@ def _compiled(
     depth: Depth,
     limit_s: float | None,
     is_read: bool = True,
+    every_choice: bool = False,
 ) -> tuple[list[_Attempt], _Kernels]:
     """Run candidates and compile what they launch, until autotuned kernels pass over no more."""
-    listed = [_Attempt(make, params) for make, params in candidates]
+    listed = [_Attempt(make, params, every_choice=every_choice) for make, params in candidates]
     kernels = _Kernels(device, jobs, isolated, progress, is_read)
     waiting = listed
     while waiting:
@@ -204,12 +208,14 @@ class _Attempt:
         make: its workload.
         params: for `capture`.
         skipped: configurations that its autotuned kernels pass over, since they do not run.
+        every_choice: as for `capture`.
         run: the latest, or the result without one.
     """
 
     make: Callable[[], Workload]
     params: Mapping[str, Value]
     skipped: frozenset[Choice] = frozenset()
+    every_choice: bool = False
     run: _Run | Analysis | SolkitError | None = None
 
     def passes_over(self, kernels: _Kernels, depth: Depth) -> bool:
@@ -300,7 +306,8 @@ def _attempted(
     if not is_analysed(device):
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_unsupported(device),))
     params, skipped = attempt.params, attempt.skipped
-    return _recorded(lambda seen: capture(workload, params, limit_s, seen, skipped))
+    every = attempt.every_choice
+    return _recorded(lambda seen: capture(workload, params, limit_s, seen, skipped, every))
 
 
 def _recorded(run: Callable[[cuda.CudaRecording], Captured]) -> _Run | SolkitError:

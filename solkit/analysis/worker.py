@@ -205,6 +205,18 @@ class _File:
         compile_only(candidates, self.device, jobs, isolated, self.progress, limit_s)
         return [None for _ in requests]
 
+    def compile_listed(
+        self,
+        requests: Sequence[tuple[Shape, Shape]],
+        jobs: int,
+        isolated: bool,
+        limit_s: float | None,
+    ) -> list[None]:
+        """As `compile`, but each configuration that autotuners would time."""
+        how = self.device, jobs, isolated, self.progress, limit_s
+        compile_only(self._candidates(requests), *how, every_choice=True)
+        return [None for _ in requests]
+
     def _candidates(
         self, requests: Sequence[tuple[Shape, Shape]]
     ) -> list[tuple[partial[Workload], Shape]]:

@@ -83,6 +83,8 @@ _INTERPRETED_BYTES = 1 << 24
 _STUDY_S, _STUDY_SHARE = 10.0, 3.0
 """Seconds to wait for kernels of held-out shapes, at the least, and as a share of what the search's
 own shape took, where cores are busy: what takes longer would, on the GPU."""
+_LISTED_S = 60.0
+"""Seconds to wait for an autotuner's list: compiling the rest takes the time of the autotuner."""
 _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
@@ -143,6 +145,7 @@ class KernelEvaluator:
     )
 
     _compiling: dict[str, list[Future[None]]] = field(default_factory=dict)  # for held-out shapes
+    _listed: list[Future[None]] = field(default_factory=list)  # of the original's autotuners
     _compiled: set[str] = field(default_factory=set)
     _studied_s: dict[str, float] = field(default_factory=dict)
     _one_shape: set[str] = field(default_factory=set)
@@ -281,11 +284,17 @@ class KernelEvaluator:
     def compile_original(self) -> None:
         """Begin to compile the original for held-out shapes: the GPU waits until all is compiled.
 
-        Its own shape is analysed meanwhile.
+        Its own shape is analysed meanwhile. Of autotuners all configurations are compiled that they
+        would time at a shape.
         """
         if self.overlaps:
             own = self.original.configuration
             self._compiling[_file_and_params(own)] = self._begin_held_out(own)
+            candidate, problem = self.original.file.candidate, self.original.file.problem
+            if candidate is not None and candidate.space.points is not None:
+                shapes = own.shape, *problem.held_out_shapes
+                at = (replace(own, shape=shape) for shape in shapes)
+                self._listed = list(map(self.prepared.analyser.compile_listed, at))
 
     def _study(
         self, configuration: Configuration, begun: set[Future[Any]] | None = None
@@ -555,7 +564,19 @@ class KernelEvaluator:
             pair = self._study_new(configuration, set())
         if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
             self._compile_or_earlier(configuration)
+        if self._listed and _file_and_params(configuration) == _file_and_params(
+            self.original.configuration
+        ):
+            self._await_listed()
         return pair
+
+    def _await_listed(self) -> None:
+        """Wait for what the original's autotuners will time; what takes too long is given up."""
+        listed, self._listed = self._listed, []
+        with span("compiling an autotuner's list"):
+            wait(list(map(_completion_of, listed)), _LISTED_S)
+        for future in listed:
+            future.cancel()
 
     def _compile_or_earlier(self, configuration: Configuration) -> None:
         """Compile a candidate for held-out shapes, or wait until that is done."""

@@ -524,3 +524,26 @@ def test_kernels_are_compiled_for_a_measurement_without_being_read(write, tmp_pa
             assert kept.count(".cubin") == 1
             assert ".sass" not in kept
             shutil.rmtree(tmp_path / "triton")
+
+
+def test_of_an_autotuner_all_that_it_would_time_is_compiled(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    tuned = TRITON.replace("@triton.jit", LISTED).replace(", *, BLOCK=1024", "")
+    tuned = tuned.replace("(x.numel() // BLOCK,)", "lambda meta: (x.numel() // meta['BLOCK'],)")
+    one = Configuration(write(tuned.replace("](x, y, BLOCK)", "](x, y)")), "kernel", {}, {})
+    with Analyser("h100", cache=tmp_path / "cache", workers=1) as analyser:
+        for compile_at, count in ((analyser.compile, 1), (analyser.compile_listed, 2)):
+            compile_at(one).result()
+            assert len(list((tmp_path / "triton").rglob("*.cubin"))) == count
+
+
+LISTED = """
+def pruned(configs, *_, **__):
+    return [config for config in configs if config.kwargs["BLOCK"] > 128]
+
+@triton.autotune(
+    [triton.Config({"BLOCK": block}) for block in (128, 512, 1024)], [],
+    prune_configs_by={"early_config_prune": pruned},
+)
+@triton.jit
+"""

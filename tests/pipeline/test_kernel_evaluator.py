@@ -15,12 +15,14 @@ import pytest
 from solkit.core import (
     AnalysisStatus,
     Bred,
+    Candidate,
     Checked,
     Configuration,
     Depth,
     EvolveSettings,
     MeasureSettings,
     Problem,
+    Space,
     Variant,
     Verdict,
 )
@@ -50,9 +52,10 @@ WELL = SimpleNamespace(
 )
 
 
-def original(shapes, held_out=(), **fields):
+def original(shapes, held_out=(), space=None, **fields):
     problem = Problem("p", "k.py", "native", "reference", {"M": 7, "N": 2}, shapes, held_out)
-    file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
+    candidate = Candidate("kernel", "k.py", {}, space or Space())
+    file = SimpleNamespace(problem=problem, candidate=candidate)
     return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **fields)
 
 
@@ -336,6 +339,28 @@ def test_the_original_is_compiled_for_held_out_shapes_once_while_its_own_is_anal
     for configuration in (replace(base, path="variant.py"), base, base):
         evaluator._study_or_earlier(configuration)
     assert submitted == [*own, ("variant.py", THIRD), ("variant.py", SECOND)]
+    evaluator.close()
+
+
+def test_an_autotuners_list_is_compiled_at_all_shapes_before_the_original_is_measured(monkeypatch):
+    monkeypatch.setattr("solkit.pipeline.kernel_evaluator._LISTED_S", 0.01)
+    evaluator, listed = holding_out(lambda _: ended(), [THIRD]), []
+    evaluator.may_end.set()
+    evaluator.prepared.analyser.compile_listed = lambda at: (
+        listed.append((at.shape, done := Future())) or done
+    )
+    evaluator.compile_original()
+    assert not listed  # there is none
+    space = Space.of_points([{"BLOCK": 16}, {"BLOCK": 32}])
+    evaluator.original = original([FIRST], held_out=[THIRD], space=space)
+    evaluator.compile_original()
+    assert [shape for shape, _ in listed] == [FIRST, THIRD]
+    base = evaluator.original.configuration
+    evaluator._study_or_earlier(replace(base, path="variant.py"))
+    assert not any(future.cancelled() for _, future in listed)
+    listed[0][1].set_result(None)
+    evaluator._study_or_earlier(base)
+    assert [future.cancelled() for _, future in listed] == [False, True]  # what is late is given up
     evaluator.close()
 
 
