@@ -44,9 +44,9 @@ def recording_host_calls() -> Iterator[Counter[str]]:
             gc.enable()
 
 
-_HOOKS = ("__del__", "__torch_function__", "__torch_dispatch__")
+_HOOKS = ("__del__", "__getattr__", "__torch_function__", "__torch_dispatch__")
 """Methods that Python and torch call by themselves: where an object ends, which differs by what
-else is in memory, and for tensors' methods."""
+else is in memory, for tensors' methods, and for a module's parameters."""
 _WEAK_REFERENCES = ("weakref", "_weakrefset")
 """Modules whose functions Python calls where an object ends that a weak reference names."""
 _GENERATED = ("<string>", "<frozen importlib")
@@ -60,7 +60,23 @@ def _is_called_by_user(frame: FrameType) -> bool:
     if caller is None or is_hook or code.co_filename.startswith(_GENERATED):
         return False
     is_user = fake_cuda.is_user_file
-    return is_user(caller.f_code.co_filename) and not is_user(code.co_filename)
+    if not is_user(caller.f_code.co_filename) or is_user(code.co_filename):
+        return False
+    return not _is_of_tensor(frame)
+
+
+def _is_of_tensor(frame: FrameType) -> bool:
+    """Tell whether a function is a method or a property of a tensor, its first argument.
+
+    Fake tensors have some in Python that real ones have in C, and more in some versions of torch.
+    """
+    code = frame.f_code
+    first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    if not isinstance(first, torch.Tensor):
+        return False
+    member = getattr(type(first), code.co_name, None)
+    function = member.fget if isinstance(member, property) else member
+    return getattr(function, "__code__", None) is code
 
 
 def _name_of_builtin(function: Any) -> tuple[str, ...]:

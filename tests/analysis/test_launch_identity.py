@@ -143,6 +143,13 @@ def ask_sizes(x):
     return x.numel() < 1 or x.shape[0] < 1 or not x.is_contiguous() or len(x.stride()) > 3
 
 
+LAYER = torch.nn.Linear(2, 2)
+
+
+def ask_kinds(x):
+    return isinstance(x, torch.Tensor) and x.device.type != "cpu" and LAYER.weight.requires_grad
+
+
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
 ALIKE = [
     ((tuned(), {}), (tuned(), {})),
@@ -153,6 +160,7 @@ ALIKE = [
     ((tuned(configs=CONFIGS[1:2]), {}), (tuned(), {"params": {"BLOCK": 128}})),
     ((copied_first, {}), (copied_first_elsewhere, {})),  # operators on other lines
     ((tuned(), {}), (tuned(add_before), {"before": ask_sizes})),  # as guards of sizes do
+    ((tuned(), {}), (tuned(), {"before": ask_kinds})),  # as those of a reference's program do
     ((tuned(reset_to_zero=["out"]), {}), (tuned(add_before, reset_to_zero=["out"]), {})),
 ]
 HOOKED = [triton.Config(c.kwargs, num_warps=c.num_warps, pre_hook=zero_out) for c in CONFIGS]
