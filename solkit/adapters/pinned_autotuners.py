@@ -48,10 +48,10 @@ def watch() -> None:
         _WATCHED.timed.append((weakref.ref(self), key))
         config = _WATCHED.pinned.get((_name_of(self), repr(key)))
         kept = [one for one in pruned if str(one) == config]
-        left = kept if len(kept) == 1 else pruned  # equal texts may have other hooks
-        if len(left) > 1 and threading.current_thread() is threading.main_thread():
-            _WATCHED.announce(len(left))
-        return left
+        to_time = kept if len(kept) == 1 else pruned  # equal texts may have other hooks
+        if len(to_time) > 1 and threading.current_thread() is threading.main_thread():
+            _WATCHED.announce(len(to_time))
+        return to_time
 
     Autotuner.prune_configs = prune_configs
     before = knobs.compilation.listener
@@ -85,8 +85,8 @@ def pin(choices: Iterable[TunerChoice]) -> None:
 def chosen() -> list[TunerChoice]:
     """Return what autotuners chose since the last `pin`, as their caches say."""
     choices: dict[TunerChoice, None] = {}
-    for found, key in _WATCHED.timed:
-        if (tuner := found()) is not None:
+    for reference, key in _WATCHED.timed:
+        if (tuner := reference()) is not None:
             config = {_texts(own): config for own, config in tuner.cache.items()}.get(key)
             if config is not None:
                 choices[TunerChoice(_name_of(tuner), repr(key), str(config))] = None

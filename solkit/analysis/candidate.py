@@ -102,7 +102,8 @@ def analyse_all(
         For each an analysis, whose status says how far it got and whose notes say why; or an error,
         such as `ParamsError` if no configuration of an autotuned kernel matches.
     """
-    listed, kernels = _compiled(candidates, device, jobs, isolated, progress, depth, limit_s)
+    listed = [_Attempt(make, params) for make, params in candidates]
+    kernels = _compiled(listed, device, jobs, isolated, progress, depth, limit_s)
     results: list[Analysis | SolkitError] = []
     for attempt in listed:
         run = attempt.run
@@ -133,11 +134,12 @@ def compile_only(
     for `capture`.
     """
     how = jobs, isolated, progress, Depth.COMPILED, limit_s
-    _compiled(candidates, device, *how, is_read=False, every_choice=every_choice)
+    listed = [_Attempt(make, params, every_choice=every_choice) for make, params in candidates]
+    _compiled(listed, device, *how, is_read=False)
 
 
 def _compiled(
-    candidates: Candidates,
+    listed: Sequence[_Attempt],
     device: Device,
     jobs: int,
     isolated: bool,
@@ -145,10 +147,8 @@ def _compiled(
     depth: Depth,
     limit_s: float | None,
     is_read: bool = True,
-    every_choice: bool = False,
-) -> tuple[list[_Attempt], _Kernels]:
+) -> _Kernels:
     """Run candidates and compile what they launch, until autotuned kernels pass over no more."""
-    listed = [_Attempt(make, params, every_choice=every_choice) for make, params in candidates]
     kernels = _Kernels(device, jobs, isolated, progress, is_read)
     waiting = listed
     while waiting:
@@ -159,7 +159,7 @@ def _compiled(
             [attempt.run for attempt in waiting if isinstance(attempt.run, _Run)], depth
         )
         waiting = [attempt for attempt in waiting if attempt.passes_over(kernels, depth)]
-    return listed, kernels
+    return kernels
 
 
 def _with_failed_builds(

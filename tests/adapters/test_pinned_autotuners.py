@@ -42,7 +42,7 @@ class Tuner:
             prune_configs_by=early, do_bench=self.bench,
         )  # fmt: skip
         self.tuner.fn = SimpleNamespace(
-            run=lambda *_, **given: self.launched.append(given["BLOCK"])
+            run=lambda *_, **options: self.launched.append(options["BLOCK"])
         )
 
     def bench(self, call, quantiles):
@@ -59,12 +59,12 @@ class Tuner:
 def test_a_choice_is_launched_without_timing_the_others():
     first = Tuner({16: 3.0, 32: 1.0, 64: 2.0})
     assert set(first.run(100)) == {16, 32, 64}
-    told = pinned_autotuners.chosen()
+    choices = pinned_autotuners.chosen()
     later = Tuner({16: 1.0, 32: 5.0, 64: 2.0})  # it would choose another one
-    pinned_autotuners.pin(told)
+    pinned_autotuners.pin(choices)
     assert set(later.run(100)) == {32}
     assert later.tuner.best_config.kwargs == {"BLOCK": 32}
-    assert pinned_autotuners.chosen() == told
+    assert pinned_autotuners.chosen() == choices
 
 
 def test_other_keys_and_other_lists_are_timed():
@@ -90,15 +90,15 @@ def test_an_unknown_choice_leaves_all():
 
 
 def test_a_list_is_announced_before_it_is_timed_unless_its_choice_is_kept():
-    told = []
-    pinned_autotuners.announce(told.append)
+    counts = []
+    pinned_autotuners.announce(counts.append)
     first = Tuner({16: 3.0, 32: 1.0, 64: 2.0}, lambda configs, *_, **__: configs[:2])
     first.run(100)
     first.run(100)
-    assert told == [2]  # what pruning leaves, once
+    assert counts == [2]  # what pruning leaves, once
     pinned_autotuners.pin(pinned_autotuners.chosen())
     Tuner({16: 3.0, 32: 1.0, 64: 2.0}, lambda configs, *_, **__: configs[:2]).run(100)
-    assert told == [2]
+    assert counts == [2]
 
 
 def test_what_comes_from_the_compilers_cache_takes_no_time_of_the_compiler():

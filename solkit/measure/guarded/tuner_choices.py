@@ -60,9 +60,11 @@ class TunerChoices:
         for child, request, choices in zip(children, requests, chosen):
             own = {request.path, request.reference or request.path}
             if choices and self._ran.get(child, set()) <= own:
-                known = self._known.setdefault(_name(gpu, request.path, request.params), {})
+                choices_of_file = self._known.setdefault(
+                    _name(gpu, request.path, request.params), {}
+                )
                 for choice in choices:
-                    known.setdefault((choice.tuner, choice.key), choice)
+                    choices_of_file.setdefault((choice.tuner, choice.key), choice)
 
 
 def _name(gpu: str, path: str, params: Mapping[str, Value]) -> tuple[str, ...]:
