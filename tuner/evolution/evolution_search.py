@@ -93,6 +93,9 @@ _SAVED_SHARE, _SAVED_S = 0.5, 15.0
 """Share of the budget that is kept for variants that are known to come, until the GPU has waited so
 long: those of the rounds that are ready earlier would take all of it."""
 _CLEAR_GAIN = 0.1  # what is ready and promises that much is measured all the same
+_PATIENT_S, _LEAST_LOOK_S = 15.0, 0.25
+"""Seconds that a search may wait for what promises a clear gain and is not studied yet, while all
+that is ready promises less than half of it; and those that each look counts for at least."""
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _IDLE_S, _IDLE_ROUNDS = 30.0, 2
 """The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
@@ -189,6 +192,7 @@ class EvolutionSearch:
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
         self._rounds_since = 0  # that ended since the last measurement
         self._idle_before_s = 0.0  # the GPU's when the last of these did
+        self._patience_s = _PATIENT_S  # that is left
         self._rankings: list[Future[Ranking]] = []  # of what no round proposed
         self._original_ended: Future[None] = Future()  # when it is measured
         self._compiled: dict[tuple[str, str], Study] = {}  # candidates that may be hopeless
@@ -301,6 +305,9 @@ class EvolutionSearch:
             with span("waiting for what comes"):
                 self._world.await_any([*pending, *self.coming], _LOOK_S)
             return None
+        if self._expects_more(ready, best):
+            self._wait_for_more(pending)
+            return None
         least = self._how.least_gain
         may_wait = bool(pending) or self._can_propose() or best > least
         point = None
@@ -324,6 +331,22 @@ class EvolutionSearch:
         is_low = self._world.spent_s() >= _SAVED_SHARE * self._budget_s
         is_coming = bool(self.coming or self._rankings)
         return is_low and is_coming and ready < _CLEAR_GAIN and self._world.idle_s() < _SAVED_S
+
+    def _expects_more(self, ready: float, best: float) -> bool:
+        """Tell whether the GPU waits for a candidate that promises a clear gain.
+
+        Args:
+            ready: the gain that the best that is ready promises.
+            best: what the best of all promises.
+        """
+        is_clear = best >= _CLEAR_GAIN > ready and ready < _READY_SHARE * best
+        return is_clear and self._patience_s > 0
+
+    def _wait_for_more(self, pending: Sequence[Future[Any]]) -> None:
+        before_s = self._world.idle_s()
+        with span("waiting for what promises more"):
+            self._world.await_any(pending, _LOOK_S)
+        self._patience_s -= max(self._world.idle_s() - before_s, _LEAST_LOOK_S)
 
     def _is_open(self, point: Point) -> bool:
         return not self._world.is_late(point) and not self._frontier.is_hopeless(point)

@@ -780,6 +780,26 @@ def test_the_gpu_takes_what_is_ready_and_waits_a_moment_for_what_promises_far_mo
     assert breeding.archive.best.variant.source == "0.10 slow"
 
 
+@pytest.mark.parametrize(("looks", "waits"), [(40, True), (200, False)])
+def test_the_gpu_waits_a_while_for_a_clear_gain_where_all_that_is_ready_promises_hardly_any(
+    looks, waits
+):
+    class Busy(Studying):
+        """Studies of what is slow end after so many looks."""
+
+        def await_any(self, others, timeout_s):
+            self.waits_s.append(timeout_s)
+            is_done = len(self.waits_s) > looks
+            self.ready.update(p.key for p in (self.points if is_done else self.next))
+            wait(others, 0.001, return_when=FIRST_COMPLETED)
+            return True
+
+    _, _, world = searched_with(Busy(), "0.10 slow", "0.97 meek")
+    sources = [source for source, _ in world.measured]
+    before = sources[: sources.index("0.10 slow")]
+    assert (before == ["1.0 plain", "0.97 meek"]) is waits  # what the first is like is not known
+
+
 def test_what_is_late_is_waited_for_only_if_nothing_else_is_left():
     class Late(Studying):
         def is_late(self, point):
