@@ -312,13 +312,20 @@ def reads_other_trips(launch: Launch, loop: cst.For) -> bool:
 
 
 def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[frozenset[str], str]]:
-    """Yield what accesses of a loop may be to, as the launcher has it, and at what place in it."""
-    values = whole_values(launch.function.body)
+    """Yield what accesses of a loop may be to, as the launcher has it, and at what place in it.
+
+    Two parameters start at one place where the launcher hands on the same: a view may not.
+    """
+    values, pointers = whole_values(launch.function.body), pointers_of(launch.function)
     for call in calls_within(loop, *calls):
         tensors = argument_bases(launch, call)
         pointer = substitute_names(call.args[0].value, values)
-        start = dict.fromkeys(launch.function.params, cst.Name("start"))
-        yield tensors, compact_code(substitute_names(pointer, start))
+        starts = {
+            name: cst.SimpleString(repr(render_code(launch.arguments[name])))
+            for name in pointers.bases(call.args[0].value)
+            if name in launch.arguments
+        }
+        yield tensors, compact_code(substitute_names(pointer, starts))
 
 
 def writes_in_order(loop: Loop, running: Sequence[str] = ()) -> bool:

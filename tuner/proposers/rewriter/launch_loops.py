@@ -19,24 +19,22 @@ Requirements
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     grid_axis,
     guarded_launch,
     launch_line,
     options_of,
-    program_axis,
 )
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
+from solkit.tuner.proposers.rewriter._offset_bounds import OffsetBound, OffsetError
 from solkit.tuner.proposers.rewriter._parse import (
-    HINTS,
     KernelText,
     Launch,
     Loop,
@@ -46,20 +44,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     count_uses,
     free_name,
-    in_launcher,
     integer_literal,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
     parse_statement,
-    plain_code,
     range_loop,
     render_code,
     single_assignment,
     statements_of,
     substitute_names,
-    walk_statements,
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, root_name
 from solkit.tuner.proposers.rewriter.fusion import with_signature
@@ -72,10 +67,6 @@ _MOST_PROGRAMS = 65535
 _LINEAR = (cst.Name, cst.Integer, cst.BinaryOperation, cst.Add, cst.Subtract, cst.Multiply)
 
 
-class _OtherFormError(Exception):
-    """A loop, an argument or an offset is of another form."""
-
-
 def joined_loop(text: KernelText) -> tuple[str, str] | None:
     """Return the file with one launch for the first loop that can be, and the function's name."""
     for statement in statements_of(text.launcher):
@@ -85,7 +76,7 @@ def joined_loop(text: KernelText) -> tuple[str, str] | None:
             continue
         try:
             return _JoinedLoop(text, loop, inner[0]).source(), inner[0].function.name
-        except _OtherFormError:
+        except OffsetError:
             continue
     return None
 
@@ -123,7 +114,7 @@ class _JoinedLoop:
         """Return the file with one launch, where that is the same.
 
         Raises:
-            _OtherFormError: it may not be.
+            OffsetError: it may not be.
         """
         launch, function = self.launch, self.launch.function
         calls = calls_within(function.node)
@@ -139,9 +130,9 @@ class _JoinedLoop:
         behind = statements_of(self.text.launcher)
         behind = behind[behind.index(self.loop.node) + 1 :]
         if not plain or not is_fixed or len(axes) >= _MOST_AXES or varying & names_within(*behind):
-            raise _OtherFormError
+            raise OffsetError
         if (integer_literal(self.loop.step) or 0) < 1:
-            raise _OtherFormError
+            raise OffsetError
         return self._written(self._conditions())
 
     @cached_property
@@ -153,15 +144,15 @@ class _JoinedLoop:
                 continue
             binding = single_assignment(statement)
             if binding is None or binding.operator or calls_within(binding.value):
-                raise _OtherFormError
+                raise OffsetError
             values[binding.target] = substitute_names(binding.value, values)
         if len(values) != len(self.loop.body) - 1:
-            raise _OtherFormError
+            raise OffsetError
         own = self.launch.arguments.items()
         arguments = {name: substitute_names(value, values) for name, value in own}
         calls = [call for value in arguments.values() for call in calls_within(value)]
         if any(called_name(call).split(".")[-1] not in _QUERIES for call in calls):
-            raise _OtherFormError  # a call a trip may be another each time
+            raise OffsetError  # a call a trip may be another each time
         return arguments
 
     @cached_property
@@ -170,7 +161,7 @@ class _JoinedLoop:
         name, constants = self.loop.name, self.launch.function.constants
         moved = {n: v for n, v in self._arguments.items() if name in names_within(v)}
         if set(moved) & constants:
-            raise _OtherFormError
+            raise OffsetError
         return {n: self._part(v) or self._number(v) for n, v in moved.items()}
 
     def _part(self, value: cst.BaseExpression) -> _Moved | None:
@@ -182,9 +173,9 @@ class _JoinedLoop:
         own = [i for i, e in enumerate(entries) if self.loop.name in names_within(e)]
         single = [isinstance(i, (cst.Name, cst.Integer)) for i in indices]
         if not isinstance(value.value, cst.Name) or len(own) != 1 or not all(single):
-            raise _OtherFormError
+            raise OffsetError
         if render_code(entries[own[0]]) != self.loop.name:
-            raise _OtherFormError
+            raise OffsetError
         first = substitute_names(value, {self.loop.name: self.loop.start})
         step = f"{value.value.value}.stride({own[0]})"
         factor = render_code(self.loop.step)
@@ -195,7 +186,7 @@ class _JoinedLoop:
         """Return a number that grows by the same each trip."""
         name, nodes = self.loop.name, list(nodes_within(value))
         if not all(isinstance(node, _LINEAR) for node in nodes) or count_uses(value, name) != 1:
-            raise _OtherFormError
+            raise OffsetError
         first, second = (
             render_code(substitute_names(value, {name: parse_expression(code)}))
             for code in (
@@ -219,20 +210,20 @@ class _JoinedLoop:
             param = next(iter(bases), "")
             moved = self._moved.get(param)
             if called_name(call) != "tl.store" or len(bases) != 1 or moved is None:
-                raise _OtherFormError
+                raise OffsetError
             if moved.tensor is None or not self._is_allocated(moved.tensor):
-                raise _OtherFormError
+                raise OffsetError
             written[root_name(moved.tensor, launcher)] = moved.first
-            bound = _Bound(launch, self._arguments, self.loop.name)
+            bound = OffsetBound(launch, self._arguments, self.loop.name)
             end = bound.of_store(call, param)
             stride = moved.step.rsplit(" * ", maxsplit=1)[-1]
             conditions += [f"{end} < {stride}", *(f"{code} >= 0" for code in bound.sizes)]
         for name, value in self._arguments.items():
             root = root_name(value, launcher)
             if root in written and self._moved.get(name, _NONE).first != written[root]:
-                raise _OtherFormError
+                raise OffsetError
         if not written:
-            raise _OtherFormError
+            raise OffsetError
         return list(dict.fromkeys(conditions))
 
     def _is_allocated(self, tensor: cst.BaseExpression) -> bool:
@@ -286,131 +277,3 @@ class _JoinedLoop:
 
 _NONE = _Moved("", "", None)
 _QUERIES = {*TENSOR_QUERIES, "cdiv", "next_power_of_2", "min", "max", "int"}
-
-
-# ------------------------------------------------------------------------------- bounds
-
-
-class _Bound:
-    """Largest offsets of a launch's stores, as code of its launcher.
-
-    Args:
-        launch: in whose function the stores are.
-        arguments: of the launch, without names of its loop.
-        varying: the loop's variable.
-
-    Attributes:
-        sizes: numbers of which the bound holds only if they are not negative.
-    """
-
-    def __init__(
-        self, launch: Launch, arguments: Mapping[str, cst.BaseExpression], varying: str
-    ) -> None:
-        self._launch, self._arguments, self._varying = launch, arguments, varying
-        self._values = single_values(launch.function.body, launch.function.params)
-        self._loops = {
-            loop.name: loop
-            for statement in walk_statements(launch.function.body)
-            if (loop := range_loop(statement)) is not None
-        }
-        self._limits: dict[str, cst.BaseExpression] = {}
-        self.sizes: list[str] = []
-
-    def of_store(self, call: cst.Call, param: str) -> str:
-        """Return the largest offset of a store from a pointer.
-
-        Raises:
-            _OtherFormError: it is of another form.
-        """
-        mask = argument_of(call, 2, "mask")
-        self._limits = {} if mask is None else dict(self._limits_of(mask))
-        terms = self._terms(call.args[0].value)
-        offsets = [term for term in terms if render_code(term) != param]
-        if len(offsets) != len(terms) - 1:
-            raise _OtherFormError
-        return " + ".join(map(self._largest, offsets)) or "0"
-
-    def _terms(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
-        """Return the terms of a sum, and of names of sums."""
-        if plain_code(node) in self._limits:
-            return [node]
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-            return [*self._terms(node.left), *self._terms(node.right)]
-        if isinstance(node, cst.Subscript):
-            return self._terms(node.value)
-        value = self._values.get(node.value) if isinstance(node, cst.Name) else None
-        return [node] if value is None else self._terms(value)
-
-    def _limits_of(self, mask: cst.BaseExpression) -> Sequence[tuple[str, cst.BaseExpression]]:
-        """Return what a mask says to be less than something else."""
-        if isinstance(mask, cst.Name) and mask.value in self._values:
-            return self._limits_of(self._values[mask.value])
-        if isinstance(mask, cst.Subscript):
-            return self._limits_of(mask.value)
-        if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-            return [*self._limits_of(mask.left), *self._limits_of(mask.right)]
-        if isinstance(mask, cst.Comparison) and len(mask.comparisons) == 1:
-            target = mask.comparisons[0]
-            if isinstance(target.operator, cst.LessThan):
-                node = mask.left.value if isinstance(mask.left, cst.Subscript) else mask.left
-                return [(plain_code(node), target.comparator)]
-        return []
-
-    def _largest(self, node: cst.BaseExpression) -> str:
-        """Return the largest value of an expression of numbers that are not negative."""
-        limit = self._limits.get(plain_code(node))
-        if limit is not None:
-            return f"({self._size(limit)} - 1)"
-        if isinstance(node, cst.Integer):
-            return render_code(node)
-        if isinstance(node, cst.Subscript):
-            return self._largest(node.value)
-        if isinstance(node, cst.BinaryOperation):
-            return self._largest_of_operation(node)
-        if isinstance(node, cst.Name):
-            return self._largest_of_name(node.value)
-        name = called_name(node)
-        call = cst.ensure_type(node, cst.Call) if isinstance(node, cst.Call) else None
-        if call is None:
-            raise _OtherFormError
-        if name == "tl.program_id" and (axis := program_axis(call)) is not None:
-            return f"({render_code(parenthesized((self._launch.axes or ())[axis]))} - 1)"
-        if name == "tl.arange" and (end := argument_of(call, 1, "end")) is not None:
-            return f"({self._size(end)} - 1)"
-        if name in HINTS:
-            return self._largest(call.args[0].value)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "to":
-            return self._largest(call.func.value)
-        raise _OtherFormError
-
-    def _largest_of_name(self, name: str) -> str:
-        if name in self._loops:
-            return f"({self._size(self._loops[name].stop)} - 1)"
-        if name in self._values:
-            return self._largest(self._values[name])
-        return self._size(cst.Name(name))
-
-    def _largest_of_operation(self, node: cst.BinaryOperation) -> str:
-        if isinstance(node.operator, (cst.Add, cst.Multiply)):
-            sign = "+" if isinstance(node.operator, cst.Add) else "*"
-            return f"({self._largest(node.left)} {sign} {self._largest(node.right)})"
-        if isinstance(node.operator, cst.FloorDivide):
-            return f"({self._largest(node.left)} // {self._size(node.right)})"
-        if isinstance(node.operator, cst.Modulo):
-            return f"({self._size(node.right)} - 1)"
-        raise _OtherFormError
-
-    def _size(self, node: cst.BaseExpression) -> str:
-        """Return a number of parameters and constants, as the launcher has it."""
-        if isinstance(node, cst.Name) and node.value in self._values:
-            return self._size(self._values[node.value])
-        if names_within(node) & set(assigned_names(self._launch.function.node)):
-            raise _OtherFormError
-        whole = in_launcher(node, self._launch)
-        own = {n: v for n, v in self._arguments.items() if n in names_within(node)}
-        if whole is None or self._varying in names_within(*own.values()):
-            raise _OtherFormError
-        code = render_code(parenthesized(substitute_names(node, own)))
-        if integer_literal(node) is None and code not in self.sizes:
-            self.sizes.append(code)
-        return code

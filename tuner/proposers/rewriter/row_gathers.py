@@ -146,8 +146,9 @@ def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
     parts = None if pointer is None else _row_place(pointer, values)
     if parts is None or value is None or pointer is None or mask is not None:
         return None  # an addition with a mask may leave elements of a row alone
-    if launch.axes is None or len(launch.axes) > 1:
-        return None  # programs along another axis would store to one row
+    index_calls = calls_within(launch.function.node, _PROGRAM, "tl.num_programs")
+    if launch.axes is None or len(launch.axes) > 1 or len(index_calls) != 1:
+        return None  # programs along another axis would store to one row; a program will be one
     param, index, length = parts
     loads = [s for s in body if (b := single_assignment(s)) and b.target == index]
     load = single_assignment(loads[0]) if len(loads) == 1 else None

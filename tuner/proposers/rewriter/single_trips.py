@@ -17,15 +17,17 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import read_part
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
+    grid_axis,
     grid_with,
     launch_line,
     options_of,
     program_axis,
 )
-from solkit.tuner.proposers.rewriter._memory import touches_memory
+from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES, WRITES, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -35,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     compact_code,
+    expression_statement,
     in_launcher,
     names_read_first,
     names_within,
@@ -46,8 +49,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     substitute_names,
+    walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._values import reads_other_trips, writes_in_order
+from solkit.tuner.proposers.rewriter.split_loops import writes_apart
 
 __all__ = ["SingleTrips", "with_single_trips"]
 
@@ -111,6 +117,14 @@ def with_single_trips(text: KernelText, launch: Launch) -> str:
     if share is None or stop is None or share.axis >= len(axes):
         return ""
     index = next(name for name, axis in indices.items() if axis == share.axis)
+    index_calls = calls_within(
+        function.node.with_changes(body=cst.IndentedBlock([*before, *loop.body])),
+        _PROGRAM,
+        _PROGRAMS,
+    )
+    of_index = [call for call in index_calls if grid_axis(call) in (None, share.axis)]
+    if len(of_index) != 1 or index in names_within(*map(read_part, before)):
+        return ""  # something else follows from the program, or from how many there are
     if share.places:
         body = replace_each(loop.node, [(node, cst.Name(index)) for node in share.places])
         kept = range_loop(body)
@@ -131,8 +145,17 @@ def with_single_trips(text: KernelText, launch: Launch) -> str:
 
 
 def _is_independent(loop: Loop, launch: Launch) -> bool:
-    """Tell whether a loop hands on nothing, and what is ahead of it touches no memory."""
+    """Tell whether a loop hands on nothing, and what is ahead of it touches no memory.
+
+    Trips of two programs are in no order. So trips whose blocks overlap had no result of their own
+    before either, where places of stores are sums and products of the trip.
+    """
     function = launch.function
+    stores = calls_within(loop.node, "tl.store")
+    if not (writes_apart(loop, {}) and writes_in_order(loop) if stores else _only_adds(loop)):
+        return False
+    if reads_other_trips(launch, loop.node):
+        return False
     own = set(assigned_names(*loop.body))
     ahead = function.body[:-1]
     loads = any(touches_memory(call) for statement in ahead for call in calls_within(statement))
@@ -141,6 +164,13 @@ def _is_independent(loop: Loop, launch: Launch) -> bool:
     shared = own & (set(assigned_names(*ahead)) | set(function.params) | {loop.name})
     changes = names_within(loop.stop) & set(assigned_names(*function.body))
     return not (loads or odd or shared or changes or names_read_first(loop.body) & own)
+
+
+def _only_adds(loop: Loop) -> bool:
+    """Tell whether all writes are atomics that leave the same in any order, and return nothing."""
+    own = filter(None, map(expression_statement, walk_statements(loop.body)))
+    adding = {id(call) for call in own if called_name(call) in PLAIN_WRITES}
+    return all(id(call) in adding for call in calls_within(loop.node, *WRITES))
 
 
 def _index_axis(node: cst.BaseExpression) -> int | None:

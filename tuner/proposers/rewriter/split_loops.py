@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     device_tensor,
     grid_axis,
+    guarded_launch,
     launch_line,
     options_of,
     renamed_function,
@@ -37,6 +38,10 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
 from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._offset_bounds import (
+    OffsetError,
+    conditions_of_trips_apart,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
     KernelText,
@@ -74,7 +79,7 @@ from solkit.tuner.proposers.rewriter._values import (
 )
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
-__all__ = ["SharedLoops", "Split"]
+__all__ = ["SharedLoops", "Split", "writes_apart"]
 
 _PARTS = (2, 4, 8, 16, 32, 64)
 _SCALAR_PARTS = (*_PARTS, 128, 256, 512)
@@ -168,8 +173,25 @@ def _split_launch(
         launch = text.launches_of(launch.function.name)[0]
         cut = _cut(launch, facts)
     parts = min(parts, cut.possible_parts[-1])
-    source = _SplitWriter(text, launch, cut, parts).source()
+    try:
+        conditions = _conditions(launch, cut)
+    except OffsetError:
+        return None
+    source = _SplitWriter(text, launch, cut, parts, conditions).source()
     return (source, parts) if source else None
+
+
+def _conditions(launch: Launch, cut: _Cut) -> list[str]:
+    """Return conditions of the launcher under which no two trips of a loop store to one place.
+
+    Raises:
+        OffsetError: stores of a loop are of another form.
+    """
+    conditions = list[str]()
+    for phase in cut.phases:
+        steps = {u.name: u.step for u in phase.running if u.step is not None}
+        conditions += conditions_of_trips_apart(launch, phase.loop, steps)
+    return list(dict.fromkeys(conditions))
 
 
 def _power_of_two_below(size: int) -> int:
@@ -316,7 +338,7 @@ def _phases_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> li
         return []
     updates = {r.name: r.update for r in carrying.results}
     updates |= {update.name: update for update in carrying.running}
-    is_apart = _writes_apart(loop, updates) and writes_in_order(loop)
+    is_apart = writes_apart(loop, updates) and writes_in_order(loop)
     is_apart &= not reads_other_trips(launch, loop.node) and not _reads_own_writes(launch, loop)
     scan = _Phase(0, loop, (), carrying.running, is_scan=True)
     return [carrying, scan] if is_apart else []
@@ -350,7 +372,7 @@ def _without_writes(loop: Loop) -> Loop | None:
 
 def _phase_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> _Phase | None:
     updates = carried_by(loop.body, loop.name)
-    if updates is None or not _writes_apart(loop, updates) or reads_other_trips(launch, loop.node):
+    if updates is None or not writes_apart(loop, updates) or reads_other_trips(launch, loop.node):
         return None
     if _depends_on_program(loop.start, before):
         return None  # it may be a part of a range already
@@ -372,7 +394,11 @@ def _phase_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> _Ph
             return None  # a part that sees nothing may end with the same extremum
         results.append(_Result(update, start))
     names = [update.name for update in running]
-    if not results and not (_writes(loop.node) and writes_in_order(loop, names)):
+    if _writes(loop.node) and (
+        not writes_in_order(loop, names) or any(_is_read_around(loop, name) for name in names)
+    ):
+        return None
+    if not results and not _writes(loop.node):
         return None
     results.sort(key=lambda result: bool(result.update.leader))
     return _Phase(0, loop, tuple(results), running)
@@ -451,17 +477,24 @@ def _depends_on_program(start: cst.BaseExpression, before: Body) -> bool:
     return False
 
 
-def _writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
+def _is_read_around(loop: Loop, name: str) -> bool:
+    """Tell whether a trip reads a running name both ahead of its update and behind."""
+    places = [place for place, s in enumerate(loop.body) if name in assigned_names(s)]
+    reads = [place for place, s in enumerate(loop.body) if name in names_within(s)]
+    reads = [place for place in reads if place not in places]
+    return any(min(reads, default=at) < at < max(reads, default=at) for at in places)
+
+
+def writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
     """Tell whether each trip writes at places of its own, as far as its variable decides."""
     moving = {loop.name, *(u.name for u in updates.values() if u.kind is CarriedKind.RUNNING)}
     for binding in assignments_in(walk_statements(loop.body)):
         if names_within(binding.value) & moving:
             moving.add(binding.target)
-    loaded = {
-        binding.target
-        for binding in assignments_in(walk_statements(loop.body))
-        if calls_within(binding.value, "tl.load")
-    }
+    loaded = set[str]()
+    for binding in assignments_in(walk_statements(loop.body)):
+        if calls_within(binding.value, "tl.load") or names_within(binding.value) & loaded:
+            loaded.add(binding.target)
     return all(
         called_name(call) == "tl.store"
         and names_within(call.args[0].value) & moving
@@ -482,9 +515,18 @@ class _SplitWriter:
         launch: to be split.
         cut: its loops.
         parts: programs that share a loop, to begin with.
+        conditions: of the launcher; where one is false, the launch stays.
     """
 
-    def __init__(self, text: KernelText, launch: Launch, cut: _Cut, parts: int) -> None:
+    def __init__(
+        self,
+        text: KernelText,
+        launch: Launch,
+        cut: _Cut,
+        parts: int,
+        conditions: Sequence[str] = (),
+    ) -> None:
+        self._conditions = conditions
         self._text, self._launch, self._cut, self._parts = text, launch, cut, parts
         self._phases = phases = cut.phases
         self._axes = launch.axes or ()
@@ -535,11 +577,16 @@ class _SplitWriter:
         ]
         first, *others = [*allocated, *launched]
         first = first.with_changes(leading_lines=launch.statement.leading_lines)
+        replaced: list[cst.BaseStatement] = [first, *others]
+        if self._conditions:
+            *before, last = [*allocated, *launched]
+            condition = " and ".join(self._conditions)
+            replaced = guarded_launch(condition, last, launch.statement, before)
         return changed_text(
             text,
-            functions={function.name: nodes[0]},
-            added={function.name: nodes[1:]},
-            launches=[(launch.statement, [first, *others])],
+            functions={} if self._conditions else {function.name: nodes[0]},
+            added={function.name: nodes if self._conditions else nodes[1:]},
+            launches=[(launch.statement, replaced)],
             parameters=[Parameter(self._split, self._parts, self._cut.possible_parts)],
         )
 

@@ -84,6 +84,8 @@ def test_rows_of_an_index_are_summed_without_atomics(is_right):
         ("tl.atomic_add", "tl.atomic_max"),
         ("x, out, index", "out, out, index"),
         ("add_rows[(4,)]", "add_rows[(4, 2)]"),
+        ("cols, x)", "cols, x * tl.num_programs(0))"),
+        ("row * N + cols, mask", "(tl.program_id(0) * T + i) * N + cols, mask"),
     ],
 )
 def test_other_atomics_stay(old, new):
@@ -110,6 +112,13 @@ def test_each_trip_is_a_program(source, is_right):
         (SCATTER, "tl.atomic_add(", "cols = cols + 0\n        tl.atomic_add("),
         (STRIDED, "tl.load(x_ptr + at) * 2", "tl.load(x_ptr + at) * 2 + pid"),
         (STRIDED, "tl.num_programs(0)):", "2):"),
+        (STRIDED, "tl.load(x_ptr + at) * 2", "tl.load(x_ptr + at) * tl.program_id(0)"),
+        (STRIDED, "pid = tl.program_id(0)", "pid = tl.program_id(0)\n    x_ptr += pid"),
+        (STRIDED, "at = row * N", "at = row % 8 * N"),  # the last trip's stays
+        (STRIDED, "at = row * N +", "at ="),
+        (STRIDED, "(x, out, x.shape", "(out[4:], out, x.shape"),
+        (STRIDED, "tl.store(out_ptr + at,", "k = tl.atomic_add(out_ptr + at,"),
+        (STRIDED, "tl.store(", "tl.atomic_xchg("),
     ],
 )
 def test_other_shares_stay(source, old, new):
