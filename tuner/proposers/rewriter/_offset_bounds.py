@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import libcst as cst
@@ -21,6 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     in_launcher,
     integer_literal,
+    names_read_first,
     names_within,
     parenthesized,
     parse_expression,
@@ -58,11 +60,11 @@ class OffsetBound:
     ) -> None:
         self._launch, self._arguments, self._varying = launch, arguments, varying
         self.values = single_values(launch.function.body, launch.function.params)
-        self._loops = {
-            loop.name: loop
-            for statement in walk_statements(launch.function.body)
-            if (loop := range_loop(statement)) is not None
-        }
+        loops = map(range_loop, walk_statements(launch.function.body))
+        named = [(loop.name, loop) for loop in loops if loop is not None]
+        stops = {(name, plain_code(loop.stop)) for name, loop in named}
+        counts = Counter(name for name, _ in stops)
+        self._loops = {name: loop for name, loop in named if counts[name] == 1}
         self.limits: dict[str, cst.BaseExpression] = {}
         self.sizes: list[str] = []
 
@@ -208,6 +210,9 @@ class _Trips:
     def __init__(self, launch: Launch, loop: Loop, steps: Mapping[str, cst.BaseExpression]) -> None:
         self._bound = OffsetBound(launch, launch.arguments, "")
         self._body, self._loop = launch.function.body, loop
+        own = single_values(loop.body)  # names that other loops may give other values
+        first = names_read_first(loop.body)
+        self._bound.values |= {name: own[name] for name in own if name not in first}
         self._steps = {loop.name: loop.step, **steps}
         inner = map(range_loop, walk_statements(loop.body))
         self._varying = {loop.name for loop in inner if loop is not None}
