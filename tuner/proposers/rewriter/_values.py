@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import single_values
+from solkit.tuner.proposers.rewriter._assignments import single_values, straight_values
 from solkit.tuner.proposers.rewriter._memory import (
     WRITES,
     Pointers,
@@ -317,15 +317,26 @@ def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[fro
     Two parameters start at one place where the launcher hands on the same: a view may not.
     """
     values, pointers = whole_values(launch.function.body), pointers_of(launch.function)
+    same = _second_names(statements_of(launch.launcher))
     for call in calls_within(loop, *calls):
         tensors = argument_bases(launch, call)
         pointer = substitute_names(call.args[0].value, values)
         starts = {
-            name: cst.SimpleString(repr(render_code(launch.arguments[name])))
+            name: cst.SimpleString(repr(same.get(text := render_code(argument), text)))
             for name in pointers.bases(call.args[0].value)
-            if name in launch.arguments
+            if (argument := launch.arguments.get(name)) is not None
         }
         yield tensors, compact_code(substitute_names(pointer, starts))
+
+
+def _second_names(body: Body) -> dict[str, str]:
+    """Return the names that stand for another name, which keeps its value."""
+    changed = set(assigned_names(*body))
+    return {
+        name: value.value
+        for name, value in straight_values(body).items()
+        if isinstance(value, cst.Name) and value.value not in changed
+    }
 
 
 def writes_in_order(loop: Loop, running: Sequence[str] = ()) -> bool:
