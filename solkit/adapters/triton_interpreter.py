@@ -177,7 +177,7 @@ def _widen_bfloat16() -> None:
     builder: Any = interpreter.InterpreterBuilder
     if getattr(builder, "widens_bfloat16", False):
         return
-    for name in ("binary_op", "ternary_op", "create_fma", "create_dot"):
+    for name in ("unary_op", "binary_op", "ternary_op", "create_fma", "create_dot"):
         setattr(builder, name, _in_fp32(getattr(builder, name)))
     builder.widens_bfloat16 = True
 
