@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 LINKED = ("datasets", "roofline", "surrogate", "tuner")  # from solkit/, as symbolic links
-MOST_BYTES = 9_000_000  # of the code's wheel, with the surrogate's trees (3.7 MB)
+MOST_BYTES = 9_500_000  # of the code's wheel, with the surrogate's trees (3.7 MB)
 ROOMS = ("datasets/store.py", "roofline/bound.py", "surrogate/surrogate.solkit", "tuner/racing.py")
 """A file of each room that is a symbolic link in a checkout."""
 
