@@ -97,15 +97,14 @@ def test_running_values_of_a_row_are_shared(source: str, is_right: Callable[...,
     assert is_right(variant, source, **SIZES)
 
 
-@pytest.mark.slow
-def test_running_sums_from_the_end_are_shared(is_right: Callable[..., bool]) -> None:
+def test_running_sums_from_the_end_are_not_shared() -> None:
     backwards = (
         RUNNING.replace("cols = start + tl.arange(0, B)", "cols = N - 1 - start - tl.arange(0, B)")
         .replace("mask=cols < N", "mask=cols >= 0")
         .replace("x.cumsum(1)", "x.flip(1).cumsum(1).flip(1)")
     )
-    (variant,) = variants(Split(), backwards, FEW_SMS, **SIZES)
-    assert is_right(variant, backwards, **SIZES)
+    # nothing proves yet that trips whose addresses go down store apart
+    assert not variants(Split(), backwards, FEW_SMS, **SIZES)
 
 
 @pytest.mark.slow
