@@ -199,10 +199,11 @@ class _File:
         jobs: int,
         isolated: bool,
         limit_s: float | None,
+        every_choice: bool = False,
     ) -> list[None]:
         """Compile shapes and parameters into Triton's cache: see `compile_only`."""
-        candidates = self._candidates(requests)
-        compile_only(candidates, self.device, jobs, isolated, self.progress, limit_s)
+        how = self.device, jobs, isolated, self.progress, limit_s, every_choice
+        compile_only(self._candidates(requests), *how)
         return [None for _ in requests]
 
     def compile_listed(
@@ -213,9 +214,7 @@ class _File:
         limit_s: float | None,
     ) -> list[None]:
         """As `compile`, but each configuration that autotuners would time."""
-        how = self.device, jobs, isolated, self.progress, limit_s
-        compile_only(self._candidates(requests), *how, every_choice=True)
-        return [None for _ in requests]
+        return self.compile(requests, jobs, isolated, limit_s, every_choice=True)
 
     def _candidates(
         self, requests: Sequence[tuple[Shape, Shape]]

@@ -51,7 +51,7 @@ INDUCTORS_IMPORTS = ("torch._inductor.runtime.triton_helpers",)
 _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
 _WARM_UP = "solkit.analysis.compiled_reference:warm_up"
-"""What the processes share that compile: Inductor, whose import takes as long as most compiles."""
+"""Job that imports Inductor once for all compiles: the import takes as long as most of them."""
 _LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300
 
 Written = Future[tuple[str, Proposal] | None]

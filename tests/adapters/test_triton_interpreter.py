@@ -183,8 +183,8 @@ x[0] = float("nan")
 out = torch.empty(4, 256, dtype=torch.bfloat16)
 steps[(1,)](x, y, out, N=256)
 product = (x.view(16, 16).float() @ y.view(16, 16).float()).view(-1)
-wanted = (x + y) * x - y, torch.maximum(x, y), torch.where(x < y, -x, y), product.bfloat16()
-rows = [(a[16:], b[16:]) for a, b in zip(out, wanted)]  # the first has the nan
+expected = (x + y) * x - y, torch.maximum(x, y), torch.where(x < y, -x, y), product.bfloat16()
+rows = [(a[16:], b[16:]) for a, b in zip(out, expected)]  # the first has the nan
 answer = [torch.allclose(a, b, rtol=2**-7 * (i > 2), atol=0) for i, (a, b) in enumerate(rows)]
 answer += [bool(out[0, 0].isnan())]
 """

@@ -71,7 +71,7 @@ CHOICES = (
     ),
     Choice(
         "own narrow products",
-        "The same with products in the 16 bits that an operand had before it was widened.",
+        "Products are kernels of the program, in the 16 bits of an operand before it was widened.",
         {"solkit.narrow_products": True, "solkit.own_products": "ieee"},
     ),
     Choice(
@@ -81,7 +81,7 @@ CHOICES = (
     ),
     Choice(
         "attention in 16 bits",
-        "The same kernel of attention in fp32, with products of numbers that are split in fp16.",
+        "Attention in fp32 runs as a kernel that multiplies numbers which are split in fp16.",
         {"solkit.narrow_attention": True},  # solkit.adapters.inductor_program
     ),
     Choice(

@@ -71,16 +71,16 @@ __all__ = [
 OWN_ATTENTION = "solkit.own_attention"
 """Setting of a program, next to those of Inductor."""
 NARROW_ATTENTION = "solkit.narrow_attention"
-"""The same, with operands that are rounded to 16 bits."""
+"""Setting of a program whose attention in fp32 multiplies numbers that are split in fp16."""
 OWN_OPERATOR = "solkit_inductor.own_attention"
-"""Its place in a graph; the module's ``meta`` has the texts."""
+"""Operator that marks the place of a kernel in a graph; the module's ``meta`` has its texts."""
 
 aten = torch.ops.aten
 _FLOATS = (*NARROW, torch.float32)
 _MOST_OFFSET = 2**31
 _LEAST_UNIT = 1e-30
 _KEPT_BITS = -(1 << 13)
-"""Of a number in fp32: those that fp16 has, too."""
+"""Mask of an fp32 number's bits that fp16 has as well."""
 _SMALL = 1 << 18
 """Elements of a tensor that costs next to nothing to read."""
 Emit = Callable[..., Node]

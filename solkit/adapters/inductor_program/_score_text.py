@@ -74,7 +74,7 @@ _WHOLE = {
     aten.remainder: "({0} % {1} + {1}) % {1}",
     aten.floor_divide: "({0} - ({0} % {1} + {1}) % {1}) // {1}",
 }
-"""Of a count and a positive number."""
+"""Operators of a count and a positive number."""
 _TEXTS: Mapping[Any, str] = {
     **{packet: f"{{}} {sign} {{}}" for packet, sign in _BINARY.items()},
     **{**_LOGICAL, **_BITWISE, **_FLOAT, **_SAME},

@@ -27,7 +27,7 @@ __all__ = [
 T = TypeVar("T")
 
 TUNING = "timing an autotuner's list"
-"""What a candidate does while its autotuner compiles and times configurations."""
+"""Step of a candidate whose autotuner compiles and times configurations."""
 TUNING_S = 120.0
 """Seconds for that, beyond the time limit: a user's program waits for its autotuner as well."""
 

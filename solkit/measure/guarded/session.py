@@ -64,7 +64,7 @@ _TURN_S = 10.0
 _LOOK_S = 0.5  # between looks for a session that waits
 
 _CHOICES = TunerChoices()
-"""Of this process's sessions: a search, its practice and its gate have one each."""
+"""Choices that all sessions of this process share: a search, its practice and its gate."""
 _RETRIES_SHARE = 0.5  # of the time limit: for trials that break the reference's context
 
 

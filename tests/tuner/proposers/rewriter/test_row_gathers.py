@@ -131,7 +131,7 @@ READ = (
     SCATTER.replace("index_add_(0, index, 2 * x)", "index_add_(0, index, 2 * x).half()")
     .replace(
         "    return out\n",
-        "    made = torch.empty(rows, N, dtype=torch.float16, device=x.device)\n",
+        "    narrow = torch.empty(rows, N, dtype=torch.float16, device=x.device)\n",
     )
     .replace(
         "\n\ndef kernel",
@@ -141,7 +141,7 @@ READ = (
         "    tl.store(out_ptr + row * N + tl.arange(0, N), total, mask=row < M)"
         "\n\n\ndef kernel",
     )
-) + "    cast[(rows + 3,)](out, made, rows, N=N)\n    return made\n"
+) + "    cast[(rows + 3,)](out, narrow, rows, N=N)\n    return narrow\n"
 
 
 def test_a_launch_that_reads_the_sums_by_rows_gets_them_in_registers(is_right):
@@ -152,6 +152,6 @@ def test_a_launch_that_reads_the_sums_by_rows_gets_them_in_registers(is_right):
 
 
 def test_sums_that_are_returned_too_go_to_memory():
-    source = READ.replace("return made", "return made, out")
+    source = READ.replace("return narrow", "return narrow, out")
     (source,) = variants(GatherRows(), canonical_form(HEADER + source).removeprefix(HEADER))
     assert [launch.function.name for launch in parse_kernel(source).launches][-1] == "cast"
