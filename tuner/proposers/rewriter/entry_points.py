@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import libcst as cst
+from libcst.metadata import Assignment, GlobalScope, MetadataWrapper, ScopeProvider
 
 from solkit.core import Value
 from solkit.core.proposals import EntryPoint
@@ -25,6 +26,7 @@ from solkit.core.syntax import names_bound_by_import
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
+    Swap,
     assigned_names,
     free_name,
     is_docstring,
@@ -91,7 +93,8 @@ def with_program(
             true where the program fits.
 
     Returns:
-        The text; empty if a name stands for two things.
+        The text; empty if a parameter's name would stand for two things, or where a file has no
+        such entry point.
     """
     text = parse_kernel(original)
     tree = _parsed(original if text is None else with_defaults(text, params))
@@ -106,7 +109,7 @@ def with_program(
         return ""
     public, taken = _entry_of(own_owner), names_within(before, added)
     assert public is not None
-    if _is_ambiguous(own_owner, owner, params, added):
+    if _is_ambiguous(own_owner, params, added):
         return ""
     is_renamed = entry.name.value != public.name.value
     former = entry.name.value if is_renamed else free_name(_before(entry.name.value), taken)
@@ -201,40 +204,80 @@ def _literal(default: cst.BaseExpression | None) -> object:
 def _renamed(tree: cst.Module, added: cst.Module) -> tuple[cst.Module, dict[str, str]] | None:
     """Return a file without names that another one binds, and the names that it has for these.
 
-    ``None`` if its imports give such a name another meaning, or a call names a parameter so.
+    An import of the same is no clash. ``None`` if an import with dots binds such a name.
     """
     tree = tree.with_changes(body=list(_without_space(tree)))
-    own, others = set[str](), {_KERNEL, *_SPACE, *_CALLED}
+    imported, program_imports = _imported_names(tree), _imported_names(added)
+    own, others = set(imported), {_KERNEL, *_SPACE, *_CALLED, *program_imports}
     for statement in tree.body:
         own |= _bound_names(statement)
     for statement in added.body:
         others |= set() if _is_class(statement) else _bound_names(statement)
-    imported = _imported_names(tree)
-    program_imports = _imported_names(added)
-    if any(imported.get(name, path) != path for name, path in program_imports.items()):
-        return None
-    if set(program_imports) & own or set(imported) & others:
-        return None
-    taken, clashes = names_within(tree, added), sorted(own & others)
-    keywords = {a.keyword.value for a in nodes_within(tree) if isinstance(a, cst.Arg) and a.keyword}
-    if keywords & set(clashes):
-        return None
-    names = {name: free_name(_before(name), taken) for name in clashes}
-    return substitute_names(tree, {old: cst.Name(new) for old, new in names.items()}), names
+    same = {name for name, path in program_imports.items() if imported.get(name) == path}
+    taken = names_within(tree, added)
+    names = {name: free_name(_before(name), taken) for name in sorted(own & others - same)}
+    renamed = _with_names(tree, names) if names else tree
+    return None if renamed is None else (renamed, names)
+
+
+def _with_names(tree: cst.Module, names: Mapping[str, str]) -> cst.Module | None:
+    """Return a file in which names of its top level are others; ``None`` if an import has dots.
+
+    Parameters, keywords and names of a function's own stay.
+    """
+    wrapper = MetadataWrapper(cst.parse_module(render_module(tree)), unsafe_skip_copy=True)
+    scopes = wrapper.resolve(ScopeProvider).values()
+    top = next(scope for scope in scopes if isinstance(scope, GlobalScope))
+    tree, pairs = wrapper.module, dict[int, Swap]()
+    for node in _nodes_of_names(tree, top, names):
+        changed: cst.CSTNode
+        if isinstance(node, cst.ImportAlias):
+            if node.asname is None and not isinstance(node.name, cst.Name):
+                return None
+            new = cst.Name(names[_bound_by(node)])
+            changed = cst.ImportAlias(node.name, cst.AsName(new), node.comma)
+        else:
+            changed = node.with_changes(value=names[node.value])
+        pairs[id(node)] = node, changed
+    return replace_each(tree, list(pairs.values()))
+
+
+def _nodes_of_names(
+    tree: cst.Module, top: GlobalScope, names: Collection[str]
+) -> Iterator[cst.Name | cst.ImportAlias]:
+    """Yield places where names of the top level are bound or read, some twice."""
+    for assignment in (bound for name in names for bound in top[name]):
+        node = assignment.node if isinstance(assignment, Assignment) else None
+        if isinstance(node, (cst.Import, cst.ImportFrom)) and not isinstance(
+            node.names, cst.ImportStar
+        ):
+            yield from (alias for alias in node.names if _bound_by(alias) in names)
+        elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            yield node.name
+        elif isinstance(node, cst.Name):
+            yield node
+        read = (access.node for access in assignment.references)
+        yield from (node for node in read if isinstance(node, cst.Name))
+    for node in nodes_within(tree):
+        if isinstance(node, cst.Global):
+            yield from (item.name for item in node.names if item.name.value in names)
+
+
+def _bound_by(alias: cst.ImportAlias) -> str:
+    """Return the name that an import's part binds."""
+    return alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
 
 
 def _is_ambiguous(
-    owner: cst.FunctionDef | cst.ClassDef,
-    renamed: cst.FunctionDef | cst.ClassDef,
-    tuned: Mapping[str, Value],
-    added: cst.Module,
+    owner: cst.FunctionDef | cst.ClassDef, tuned: Mapping[str, Value], added: cst.Module
 ) -> bool:
-    """Tell whether a parameter would be renamed, or has a name that something else needs."""
+    """Tell whether a parameter has a name that something else needs."""
     kernel = next(f for f in _functions(added.body) if f.name.value == _KERNEL)
-    needed = {*_CALLED, "torch", *(p.name.value for p in kernel.params.kwonly_params)}
-    names = list(_parameter_names(owner))
-    kept = set(names) - (set() if isinstance(owner, cst.ClassDef) else set(tuned))
-    return names != list(_parameter_names(renamed)) or bool(needed & kept)
+    needed = {*_CALLED, "torch", *_imported_names(added)}
+    needed |= {name for s in added.body if not _is_class(s) for name in _bound_names(s)}
+    needed |= {p.name.value for p in kernel.params.kwonly_params}
+    names = set(_parameter_names(owner))
+    return bool(needed & (names - (set() if isinstance(owner, cst.ClassDef) else set(tuned))))
 
 
 def _parameter_names(owner: cst.FunctionDef | cst.ClassDef) -> Iterator[str]:

@@ -137,6 +137,16 @@ def test_a_parameter_that_was_tuned_may_have_a_name_of_the_programs():
     assert kernel(4) == ["original", 104, 2, 0, 32]
 
 
+def test_a_name_of_the_originals_gives_way_where_it_is_bound_and_read_alone():
+    own = "import cmath as math\nfrom operator import neg as _helper"
+    text = NATIVE.replace("import math", own).replace("def _helper(x)", "def other(_helper)")
+    text = text.replace("return x + 100", "global valid\n    return math.sqrt(_helper)")
+    text = text.replace("_helper(x), scale", "dict(_helper=_helper(x)), other(_helper=-4), scale")
+    kernel = run(joined(text, PROGRAM, "x == 3", {"BLOCK": 32}))["kernel"]
+    assert kernel(3) == ["program", -3, 2, 1]
+    assert kernel(4) == ["original", {"_helper": -4}, 2j, 2, 0, 32]
+
+
 def test_a_condition_calls_pythons_own_functions():
     own = "def len(x):\n    return 7\n\n\ndef _helper"
     text = NATIVE.replace("x + 100", "len(x)").replace("def _helper", own)
@@ -188,11 +198,7 @@ def test_a_solution_writes_what_it_is_given():
 @pytest.mark.parametrize(
     "original",
     [
-        NATIVE.replace("import math", "import cmath as math"),
-        NATIVE.replace("import math", "from elsewhere import _helper").replace(
-            "def _helper", "def other"
-        ),
-        NATIVE.replace("_helper(x), scale", "dict(_helper=x), _helper(x)"),
+        NATIVE.replace("import math", "import _helper.inner").replace("def _helper", "def other"),
         NATIVE.replace("scale=2", "XBLOCK=2").replace("scale, shift", "XBLOCK, shift"),
         NATIVE.replace("scale=2", "len=2").replace("scale, shift", "len, shift"),
         NATIVE.replace("scale=2", "_helper=2").replace("scale, shift", "_helper, shift"),
