@@ -681,6 +681,11 @@ class KernelText:
         return [launch for launch in self.launches if launch.function.name == name]
 
     @cached_property
+    def live(self) -> tuple[Launch, ...]:
+        """The launches that ``kernel`` reaches: others are of a test, or of other shapes."""
+        return tuple(e for e in self.launches if e.launcher.name.value in self.reached)
+
+    @cached_property
     def single(self) -> tuple[Launch, ...]:
         """The launches whose function is launched only there, called nowhere, and not autotuned.
 
@@ -691,9 +696,8 @@ class KernelText:
         }
         return tuple(
             launch
-            for launch in self.launches
-            if launch.launcher.name.value in self.reached
-            and len(self.launches_of(launch.function.name)) == 1
+            for launch in self.live
+            if len(self.launches_of(launch.function.name)) == 1
             and launch.function.name not in inner
             and not launch.function.tuned
         )

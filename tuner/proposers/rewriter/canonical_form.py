@@ -41,6 +41,7 @@ from solkit.tuner.proposers.rewriter._operations import comparison_parts, is_ope
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
     JitFunction,
+    KernelText,
     Swap,
     assigned_names,
     called_name,
@@ -112,15 +113,13 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
     text = read_module(tree)
     if text is None:
         return source
-    launched = {launch.function.name for launch in text.launches}
+    launched = {launch.function.name for launch in text.live}
     pairs: list[Swap] = [
         (function.node, node)
-        for function in text.functions.values()
+        for function in _live_functions(text)
         if (node := _plain_function(function, launched)) is not function.node
     ]
-    for launcher in {
-        launch.launcher.name.value: launch.launcher for launch in text.launches
-    }.values():
+    for launcher in {launch.launcher.name.value: launch.launcher for launch in text.live}.values():
         body = _unpacked_within(with_unrolled_lists(statements_of(launcher)))
         params = {p.name.value for p in launcher.params.params}
         body = _with_own_host_names(body, params)
@@ -129,6 +128,16 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
         plain = with_body(launcher, body if same else with_direct_names(packed))
         pairs += [(launcher, plain)] if render_code(plain) != render_code(launcher) else []
     return render_module(without_unread_tensors(replace_each(tree, pairs) if pairs else tree))
+
+
+def _live_functions(text: KernelText) -> list[JitFunction]:
+    """Return the functions that ``kernel`` launches, and those that these call."""
+    names, pending = set[str](), {launch.function.name for launch in text.live}
+    while pending:
+        names |= pending
+        nodes = (text.functions[name].node.body for name in pending)
+        pending = names_within(*nodes) & text.functions.keys() - names
+    return [function for name, function in text.functions.items() if name in names]
 
 
 def _with_model(tree: cst.Module) -> cst.Module:

@@ -51,7 +51,8 @@ def with_decorated_arguments(tree: cst.Module) -> cst.Module:
     if text is None:
         return tree
     pairs: list[Swap] = []
-    for function in text.functions.values():
+    live = {launch.function.name for launch in text.live}
+    for function in (f for name, f in text.functions.items() if name in live):
         pairs += _with_plain_launches(function, text) if function.tuned else []
     return replace_each(tree, pairs) if pairs else tree
 

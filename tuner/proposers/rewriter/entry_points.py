@@ -6,7 +6,7 @@ else what it did before::
 
     def kernel(x, *, XBLOCK=1024):
         if not (x.shape == (4096,) and ...):
-            return kernel_before(x)
+            return call_kernel_before(x)  # another name of kernel_before, whose launches stay
         ...
 """
 
@@ -41,7 +41,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     with_body,
+    with_each,
 )
+from solkit.tuner.proposers.rewriter.host_paths import unread_name
 from solkit.tuner.proposers.rewriter.model_forward import entry_statement
 
 __all__ = ["entry_point", "with_program"]
@@ -113,16 +115,17 @@ def with_program(
         return ""
     is_renamed = entry.name.value != public.name.value
     former = entry.name.value if is_renamed else free_name(_before(entry.name.value), taken)
-    changed: cst.BaseStatement
+    changed: Body
     further: Body
     if isinstance(owner, cst.ClassDef):
-        changed = _model(owner, entry, added, conditions)
+        changed = [_model(owner, entry, added, conditions)]
         further = [s for s in added.body if not isinstance(s, cst.ClassDef)]
     else:
-        changed = _named(entry, former)
+        called, binding = unread_name(former, taken)
+        changed = [_named(entry, former), binding]
         entry = entry.with_changes(name=public.name)
-        further = _program(added, entry, params, former, conditions[1])
-    tree = replace_each(before, [(owner, changed)])
+        further = _program(added, entry, params, called, conditions[1])
+    tree = with_each(before, {id(owner): changed})
     return render_module(tree.with_changes(body=[*_with_imports(tree.body, further)]))
 
 

@@ -30,7 +30,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     parenthesized,
     parse_kernel,
     parse_statement,
-    parse_statements,
     render_code,
     render_module,
     single_assignment,
@@ -44,6 +43,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import without_shared_functio
 
 __all__ = [
     "passed_on",
+    "unread_name",
     "with_direct_names",
     "with_measured_path",
     "with_otherwise",
@@ -207,6 +207,15 @@ def passed_on(launcher: cst.FunctionDef) -> str | None:
     return ", ".join([*plain, *(f"{p.name.value}={p.name.value}" for p in params.kwonly_params)])
 
 
+def unread_name(function: str, taken: set[str]) -> tuple[str, cst.BaseStatement]:
+    """Return another name of a function, and the statement that binds it.
+
+    No rewrite reads, or changes, the launches of a function that is called by such a name alone.
+    """
+    name = free_name(f"call_{function}", taken)
+    return name, parse_statement(f"{name} = {function}\n")
+
+
 def with_otherwise(
     text: KernelText, launcher: cst.FunctionDef, holds: str, added: Body = ()
 ) -> cst.Module | None:
@@ -228,17 +237,16 @@ def with_otherwise(
         return None
     taken = set(text.names)
     name = free_name(_OTHERWISE, taken)
-    alias = free_name(f"call_{name}", taken)
+    alias, binding = unread_name(name, taken)
     before = text.launcher.with_changes(name=cst.Name(name))
     guard = parse_statement(f"if not ({holds}):\n    return {alias}({passed})\n")
     body = statements_of(launcher)
     changed = with_body(launcher, [guard, *body])
-    binding = parse_statements(f"{alias} = {name}\n")
     tree = text.tree.with_changes(
         body=[
             s
             for old in text.tree.body
-            for s in ([before, *binding, *added, changed] if old is text.launcher else [old])
+            for s in ([before, binding, *added, changed] if old is text.launcher else [old])
         ]
     )
     return without_shared_functions(tree)

@@ -121,7 +121,7 @@ def with_inlined_helpers(tree: cst.Module) -> cst.Module:
         helpers = {name: f.node for name, f in text.functions.items() if not f.tuned}
         constants = {name: set(f.constants) for name, f in text.functions.items()}
         changed = None
-        for name in dict.fromkeys(launch.function.name for launch in text.launches):
+        for name in dict.fromkeys(launch.function.name for launch in text.live):
             node = text.functions[name].node
             inner = {other: helper for other, helper in helpers.items() if other != name}
             new = _with_one_inlined(node, inner, constants)

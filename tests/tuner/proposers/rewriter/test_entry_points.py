@@ -6,7 +6,10 @@ import inspect
 
 import pytest
 
+from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_module
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.entry_points import entry_point, with_program
+from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 NATIVE = '''
 """A file."""
@@ -79,6 +82,43 @@ def kernel(x, y, *, XBLOCK=1):
 """
 
 
+LAUNCHES = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 8})], key=["n"])
+@triton.jit
+def add(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    add[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
+    return y
+"""
+LAUNCHING_PROGRAM = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def plus(x, y, XBLOCK: tl.constexpr):
+    i = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < 100) + 1, mask=i < 100)
+
+
+def kernel(x):
+    y = torch.empty((100,), dtype=x.dtype, device=x.device)
+    plus[(triton.cdiv(100, 32),)](x, y, XBLOCK=32)
+    return y
+"""
+
+
 class Out(list):
     def copy_(self, values):
         self[:] = values
@@ -100,6 +140,17 @@ def test_a_call_that_fits_runs_the_program_and_another_the_original():
     assert kernel(3, XBLOCK=2) == ["program", -3, 2, 2]
     assert kernel(4) == ["original", 104, 2, 0, 32]
     assert kernel(3, 5, shift=7) == ["original", 103, 5, 7, 32]
+
+
+def test_rewrites_leave_the_originals_launches_as_they_are():
+    text = joined(LAUNCHES, LAUNCHING_PROGRAM, "x.shape == (100,)")
+    tuned = parse_kernel(lifted_constants(parse_kernel(canonical_form(text))))
+    assert tuned is not None
+    params = [param.name.value for param in tuned.launcher.params.kwonly_params]
+    assert "XBLOCK" in params
+    assert "BLOCK" not in params
+    before = LAUNCHES.replace("def kernel", "def kernel_before").rstrip().split("\n\n")
+    assert all(part in render_module(tuned.tree) for part in before)
 
 
 def test_the_space_is_the_programs():
