@@ -178,6 +178,9 @@ class _FarOffError(Exception):
 class _UnjudgedError(Exception):
     """The run was cut short in a way that says nothing about its outputs."""
 
+    def __str__(self) -> str:
+        return "its launches take too long, and one reads what another writes"
+
 
 # ------------------------------------------------------------------------------------- the parent
 
@@ -728,72 +731,110 @@ class _NoVerdictError(Exception):
 
 
 def check_alone(
-    problem: str, kernel: str, params: Mapping[str, Value], shape: Mapping[str, Value]
+    problem: str,
+    kernel: str,
+    params: Mapping[str, Value],
+    shape: Mapping[str, Value],
+    within_s: float = math.inf,
 ) -> tuple[str, str]:
     """Run a candidate at a few sizes.
+
+    Args:
+        problem: path of the file with the problem.
+        kernel: path of the candidate's file.
+        params: of the candidate.
+        shape: of the problem.
+        within_s: seconds; sizes that would take longer by what the first ones took are left out.
 
     Returns:
         ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
     """
+    start = time.monotonic()
     _arrange_process()
     loaded = _load_file(kernel, problem if problem != kernel else None)
     held_out = loaded.description.problem.held_out_shapes
-    wrong, lacking, agreed = "", "", 0
+    wrong, lacking, agreed, skipped = "", "", 0, 0
+    pace_s = 0.0  # of the slowest elements so far
     for sized in even_sizes(loaded.full_shape(shape), held_out):
+        elements = math.prod(size_values(sized.shape).values())
+        if time.monotonic() - start + pace_s * elements > within_s:
+            skipped += 1
+            continue
+        trial = _AloneTrial(loaded, params, sized)
         try:
-            difference = _difference_alone(loaded, params, sized)
+            difference = trial.difference()
         except Exception as error:  # user code in an interpreter that lacks some operations
             lacking = lacking or f"{sized.describe()}: {_error_text(error)}"
             continue
+        finally:
+            pace_s = max(pace_s, trial.references_s / elements)
         if difference:
             wrong = wrong or f"{sized.describe()}: {difference}"
         else:
             agreed += 1
+    slow = f"; {skipped} more would take over {within_s:.0f} s" if skipped else ""
     if agreed:
-        return "right", f"it agrees with the reference at {agreed} size{'s' if agreed > 1 else ''}"
+        sizes = f"{agreed} size{'s' if agreed > 1 else ''}"
+        return "right", f"it agrees with the reference at {sizes}{slow}"
     if wrong:
         return "wrong", wrong
-    return "unchecked", lacking or "there is no size to try"
+    return "unchecked", (lacking or "there is no size to try") + slow
 
 
-def _difference_alone(loaded: LoadedKernel, params: Mapping[str, Value], sized: TrialSize) -> str:
-    """Return what is wrong at one size, with inputs in fp32, or as they are if it needs that."""
-    try:
-        return _compare_alone(loaded, params, sized, narrow=False)
-    except _NoVerdictError:
-        raise
-    except Exception:
-        return _compare_alone(loaded, params, sized, narrow=True)
+@dataclass
+class _AloneTrial:
+    """A candidate at one size.
 
+    Attributes:
+        loaded: its file.
+        params: of the candidate.
+        sized: the size.
+        references_s: seconds that inputs and references took, which a larger size has more of; a
+            launch has a limit.
+    """
 
-def _compare_alone(
-    loaded: LoadedKernel, params: Mapping[str, Value], sized: TrialSize, narrow: bool
-) -> str:
-    workload = _cpu_workload(loaded, params, sized, narrow)
-    if workload.check is not None:
-        raise _NoVerdictError("the file compares by its own check()")
-    want = [out.detach() for out in _reference_in(workload, torch.float64, 0)]
-    again = _cpu_workload(loaded, params, sized, narrow)
-    if any(
-        _differs_inexactly(a.detach(), b)
-        for a, b in zip(_reference_in(again, torch.float64, 1), want)
-    ):
-        raise _NoVerdictError("the reference draws random numbers")
-    workload = _cpu_workload(loaded, params, sized, narrow)
-    outputs, seen = _run_any(workload)
-    if len(outputs) != len(want):
-        return f"{len(outputs)} outputs; the reference has {len(want)}"
-    rtol = 0.0 if workload.tolerance is None else workload.tolerance.rtol
-    for index, (got, true) in enumerate(zip(outputs, want, strict=True)):
-        if got.shape != true.shape:
-            return f"output {index} has shape {tuple(got.shape)}, expected {tuple(true.shape)}"
-        part = torch.ones(got.shape, dtype=torch.bool) if seen is None else seen[index]
-        if bool((_broken_elements(got, true) & part).any()):
-            return f"output {index} has other elements that are not numbers, or were never written"
-        error = _relative_error(got, true, part)
-        if error > max(_FAR, 4 * rtol):
-            return f"output {index} is off by {error:.2g} of its size"
-    return ""
+    loaded: LoadedKernel
+    params: Mapping[str, Value]
+    sized: TrialSize
+    references_s: float = 0.0
+
+    def difference(self) -> str:
+        """Return what is wrong, with inputs in fp32, or as they are if the candidate needs that."""
+        try:
+            return self._compare(narrow=False)
+        except (_NoVerdictError, _UnjudgedError):
+            raise
+        except Exception:
+            return self._compare(narrow=True)
+
+    def _compare(self, narrow: bool) -> str:
+        workload = _cpu_workload(self.loaded, self.params, self.sized, narrow)
+        if workload.check is not None:
+            raise _NoVerdictError("the file compares by its own check()")
+        want = [out.detach() for out in _reference_in(workload, torch.float64, 0)]
+        start = time.monotonic()  # the first call has loaded what every call needs
+        again = _cpu_workload(self.loaded, self.params, self.sized, narrow)
+        repeated = _reference_in(again, torch.float64, 1)
+        self.references_s += 3 * (time.monotonic() - start)
+        if any(_differs_inexactly(a.detach(), b) for a, b in zip(repeated, want)):
+            raise _NoVerdictError("the reference draws random numbers")
+        workload = _cpu_workload(self.loaded, self.params, self.sized, narrow)
+        outputs, seen = _run_any(workload)
+        if len(outputs) != len(want):
+            return f"{len(outputs)} outputs; the reference has {len(want)}"
+        rtol = 0.0 if workload.tolerance is None else workload.tolerance.rtol
+        for index, (got, true) in enumerate(zip(outputs, want, strict=True)):
+            if got.shape != true.shape:
+                return f"output {index} has shape {tuple(got.shape)}, expected {tuple(true.shape)}"
+            part = torch.ones(got.shape, dtype=torch.bool) if seen is None else seen[index]
+            if bool((_broken_elements(got, true) & part).any()):
+                return (
+                    f"output {index} has other elements that are not numbers, or were never written"
+                )
+            error = _relative_error(got, true, part)
+            if error > max(_FAR, 4 * rtol):
+                return f"output {index} is off by {error:.2g} of its size"
+        return ""
 
 
 def _run_any(workload: object) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:

@@ -34,6 +34,8 @@ _TINY, _KEPT = 1 << 11, 1 << 20
 """Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept."""
 _EVEN = 256
 """Size that each size of a candidate tried alone shrinks to: one block of most kernels fits."""
+_MOST_EVEN = 1 << 20
+"""Product of its sizes that are tried first: five sizes of 256 are the work of a GPU."""
 _LEAST = 16
 """No size shrinks below: the least that `tl.dot` takes."""
 _MOST_DOUBLINGS = 3
@@ -165,14 +167,14 @@ def even_sizes(
 ) -> tuple[TrialSize, ...]:
     """Return sizes at which a kernel that needs divisible ones works: halved, never made odd.
 
-    The last two keep the largest sizes as they are, one at a time.
+    The first ones take the least time. Others keep the largest sizes as they are, one at a time.
     """
     small = _halve_sizes(shape)
-    sizes = [TrialSize(small, "scaled down")]
+    sizes = [TrialSize(_halve_product(small), "scaled down"), TrialSize(small, "scaled down")]
     for name in sorted(size_values(shape), key=lambda name: -size_values(shape)[name])[:2]:
         sizes.append(TrialSize({**small, name: shape[name]}, f"with {name} as it is"))
     sizes += [
-        TrialSize(_halve_sizes({**shape, **other}), "at a held-out shape, scaled down")
+        TrialSize(_halve_product(_halve_sizes({**shape, **other})), "at a held-out shape, smaller")
         for other in list(held_out)[:1]
     ]
     unlike: dict[tuple[tuple[str, Value], ...], TrialSize] = {}
@@ -187,6 +189,17 @@ def _halve_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
     for name in sizes:
         while sizes[name] > _EVEN and sizes[name] % 2 == 0:
             sizes[name] //= 2
+    return {**shape, **sizes}
+
+
+def _halve_product(shape: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the shape with its largest even sizes halved until few elements are left."""
+    sizes = size_values(shape)
+    while math.prod(sizes.values()) > _MOST_EVEN:
+        open_to = [name for name, size in sizes.items() if size % 2 == 0 and size > _LEAST]
+        if not open_to:
+            break
+        sizes[max(open_to, key=lambda name: sizes[name])] //= 2
     return {**shape, **sizes}
 
 

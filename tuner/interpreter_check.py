@@ -39,6 +39,8 @@ _WORKER = "solkit.tuner._interpreter_trial"
 _ALONE = "solkit.tuner._interpreter_trial:check_alone"
 _ENVIRONMENT = {"TRITON_INTERPRET": "1"}
 _PREPARE_S = 60.0
+_ALONE_SHARE = 0.6
+"""Part of its limit that the sizes of a candidate alone are chosen for: they may take longer."""
 _CORES_PER_CHECKER = 8
 _MOST_PARTS = 4  # processes that share the sizes of a parent
 _ENDING_S = 1.0  # for calls whose process was ended to return
@@ -151,10 +153,9 @@ class Checker:
             shape: sizes of the problem.
         """
         files = problem or kernel, kernel
+        args = (*files, dict(params), dict(shape), _ALONE_SHARE * self._limit_s)
         try:
-            kind, why = self._open_jobs().call(
-                _ALONE, *files, dict(params), dict(shape), timeout_s=self._limit_s, shown=files
-            )
+            kind, why = self._open_jobs().call(_ALONE, *args, timeout_s=self._limit_s, shown=files)
         except SolkitError as error:  # of a kernel that needs a GPU, or of this check
             return Checked.UNCHECKED, str(error)
         return Checked(kind), str(why)

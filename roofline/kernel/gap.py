@@ -216,7 +216,7 @@ def _needed_bytes(bound: Bound) -> float:
 def _needed_ms(bound: Bound, kernels: Sequence[LaunchView]) -> float:
     """Return the bytes that the problem needs, at the rate that the launches' own take at DRAM."""
     moved = sum(k.dram_bytes * k.count for k in kernels)
-    taken_ms = sum(k.memories.get("dram", 0.0) * k.count for k in kernels)
+    taken_ms = sum(k.own_dram_ms * k.count for k in kernels)
     return _needed_bytes(bound) * taken_ms / moved if moved else 0.0
 
 

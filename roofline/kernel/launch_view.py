@@ -10,6 +10,7 @@ from functools import cached_property
 from solkit.core import Demand, Device, KernelAnalysis, Term
 from solkit.roofline.kernel.dram_traffic import crossing_bytes
 from solkit.roofline.kernel.model import (
+    dram_rate,
     executed,
     operator_share,
     overlaps_products,
@@ -200,6 +201,16 @@ class LaunchView:
         return max(self.pipes.values(), default=0.0)
 
     @property
+    def own_dram_ms(self) -> float:
+        """Time of `dram_bytes` at DRAM, in ms: spilled registers are none of them."""
+        return 1e3 * self.dram_bytes / self._dram_rate
+
+    @property
+    def _dram_rate(self) -> float:
+        demand = self.demand
+        return dram_rate(demand.dram_read_bytes, demand.dram_write_bytes, self.device)
+
+    @property
     def ceiling_ms(self) -> float:
         """The busiest pipe, at the ceilings instead of the sustained rates."""
         return max((ms * self.sustained(name) for name, ms in self.pipes.items()), default=0.0)
@@ -249,9 +260,8 @@ class LaunchView:
         """Return the share of its ceiling that a resource sustains."""
         if name not in self.device.ceilings:
             return 1.0
-        if name == "dram" and self.memories.get("dram"):  # reads and writes have rates of their own
-            taken_ms = self.memories["dram"]
-            return 1e3 * self.dram_bytes / self.device.ceilings["dram"].value / taken_ms
+        if name == "dram" and self.dram_bytes:  # reads and writes have rates of their own
+            return self._dram_rate / self.device.ceilings["dram"].value
         share = operator_share(self.kernel.launch.name) if self.library else 1.0
         return share * min(sustained_rate(name, self.device) / self.device.ceilings[name].value, 1)
 

@@ -664,6 +664,25 @@ def test_sizes_of_a_candidate_alone_stay_divisible():
     assert len(shapes) == 2
 
 
+def test_a_candidate_alone_is_first_tried_where_five_sizes_have_few_elements():
+    decode = {"batch": 32, "heads": 32, "kv_heads": 8, "head_dim": 128, "length": 4096}
+    first, *_ = [dict(even_size.shape) for even_size in even_sizes(decode)]
+    assert math.prod(first.values()) <= 1 << 20
+    assert all(decode[name] % size == 0 and size >= 8 for name, size in first.items())
+
+
+@pytest.mark.slow
+def test_sizes_of_a_candidate_alone_that_would_take_too_long_are_left_out(checker, alone):
+    path = alone / "alone.py"
+    # 2^20 elements take 80 s
+    slow = "    import time; time.sleep(x.numel() / 12800)\n    return x * 2\n"
+    text = WHOLE_BLOCKS.replace("    return x * 2\n", slow, 1)
+    path.write_text(HEADER + text, encoding="utf-8")
+    result, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 1 << 20})
+    assert result is Checked.RIGHT
+    assert "at 1 size; 1 more would take over 18 s" in why
+
+
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [

@@ -18,8 +18,11 @@ from solkit.core import (
     Launch,
     Occupancy,
     Pace,
+    Work,
 )
 from solkit.roofline import devices
+from solkit.roofline.bound import bound
+from solkit.roofline.kernel.gap import decompose_gap
 from solkit.roofline.kernel.model import (
     dram_rate,
     model_launch_time,
@@ -327,3 +330,21 @@ def test_spills_go_through_l1_where_the_stacks_fit():
 def test_a_launch_that_was_not_followed_cannot_be_modelled():
     with pytest.raises(ValueError, match="kernel has not been analysed"):
         model_launch_time(replace(kernel(), demand=None), DEVICE)
+
+
+def test_spilled_registers_in_dram_are_extra_traffic_not_a_rate_that_dram_sustains():
+    counts = (InstructionCount("local_load", "", 1, 10, 0, 4, 0),)
+    work = with_facts(
+        kernel(blocks=132, per_sm=16, iterations=1000.0, dram_read_bytes=10**8),
+        spills=1024,  # 66 MiB in all, and L2 has 50
+        instructions=InstructionMix(counts, 1),
+    )
+    work = replace(work, model=model_launch_time(work, DEVICE))
+    needed = Work({}, {}, 10**8, 0, 0, 0)
+    gap = decompose_gap(bound(needed, DEVICE), [work], DEVICE)
+    factors = {factor.name: factor for factor in gap.factors}
+    assert factors["sustained rates"].factor == pytest.approx(1 / 0.92)
+    # 4 warps of 132 blocks; 32 lanes; 10 words in each of 1000 iterations
+    spilled = 132 * 4 * 32 * 10 * 4 * 1000
+    assert factors["extra traffic"].factor == pytest.approx((10**8 + spilled) / 10**8)
+    assert factors["extra traffic"].cause.name == "spills"
