@@ -7,6 +7,7 @@ the instructions of a kernel that waits for its blocks to start, nothing is save
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -49,7 +50,10 @@ def with_speedups(
             speedup = _factor_of_part(factor.factor, added, named)
             if factor.cause.name.startswith("bank conflicts"):
                 speedup = min(speedup, _without_conflicts(named))
-            if added and not _shortens_launches(factor.cause, behind, named, kernels):
+            shorter = _times_shorter(factor.cause, behind, named, kernels) if added else math.inf
+            if factor.cause.name == "one element a request":
+                speedup = min(speedup, shorter)  # the chain of what uses each element stays
+            if shorter < _SAVES:
                 speedup = 1.0
             factor = replace(factor, speedup=speedup)
         estimated.append(factor)
@@ -80,16 +84,16 @@ def _without_conflicts(named: Sequence[LaunchView]) -> float:
     )
 
 
-def _shortens_launches(
+def _times_shorter(
     cause: Cause,
     behind: Collection[str],
     named: Sequence[LaunchView],
     kernels: Sequence[LaunchView],
-) -> bool:
-    """Tell if launches take less time by the model without the terms that a cause is behind."""
+) -> float:
+    """Return the time of launches over that without the terms that a cause is behind."""
     if cause.name == "unneeded work":
-        return True  # takes less of everything
+        return math.inf  # takes less of everything
     factors = {*behind, *_ALSO.get(cause.name, ())}
     whole_ms = sum(kernel.time_ms * kernel.count for kernel in kernels)
     saved_ms = sum(kernel.count * (kernel.running() - kernel.without(factors)) for kernel in named)
-    return whole_ms / max(whole_ms - saved_ms, _LEAST_MS) >= _SAVES
+    return whole_ms / max(whole_ms - saved_ms, _LEAST_MS)

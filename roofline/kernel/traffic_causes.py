@@ -29,6 +29,7 @@ CAUSES = (
     *("busy shared memory", "contended atomics", "hand-over", "lost from L2", "narrow requests"),
     *(
         "few elements a lane",
+        "one element a request",
         "order of blocks",
         "read by several launches",
         "repeated reads",
@@ -179,7 +180,19 @@ def in_memory(kernel: LaunchView, memory: str) -> Cause | None:
             return Cause(cause.name, {**cause.figures, **_further_lines_sentence(cause, alike)})
     if memory == "dram":
         return _explain_evictions(kernel)
-    return _repeated(kernel, attributed, moved) if memory == "l2" else narrowest(kernel, attributed)
+    if memory == "l2":
+        return _repeated(kernel, attributed, moved)
+    most = max(access.sector_bytes for access in attributed)
+    telling = [access for access in attributed if access.sector_bytes >= _TELLING * most]
+    return _shared_by_lanes(kernel, telling) or narrowest(kernel, telling)
+
+
+def _shared_by_lanes(kernel: LaunchView, attributed: Sequence[Access]) -> Cause | None:
+    """Return the loads with most requests, if each of these is for one element of all lanes."""
+    most = max(attributed, key=lambda access: access.requests)
+    if most.kind != "load" or most.path == "tma" or _is_apart(most):
+        return None
+    return describe_cause("one element a request", kernel, most, requests=most.requests)
 
 
 def _further_lines_sentence(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:

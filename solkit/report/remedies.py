@@ -100,6 +100,11 @@ REMEDIES = {
     "narrow requests": _NARROW
     + ". It could move 16 if sizes and strides were multiples of 16 (tl.multiple_of tells of "
     "them), or masks ended at one.",
+    "one element a request": (
+        "{place}: each of {requests:,} requests of this load is for one element, which all lanes "
+        "of a warp want: its block is spread along the lanes of a tile. Let its axis be the last "
+        "one of that tile (x[None, :] instead of x[:, None]), or load it once for more rows."
+    ),
     "one trip at a time": (
         "{kernel} fills the SM with {warps:.3g} warps and still waits: let each thread load "
         "several elements before it uses the first (a larger BLOCK)."
@@ -201,6 +206,11 @@ IN_CUDA = {
     "little under way": _LITTLE + "let each thread load several elements at once (#pragma unroll).",
     "narrow requests": _NARROW
     + ": load and store 16 at once (float4), where pointers and sizes are aligned to 16 bytes.",
+    "one element a request": (
+        "{place}: each of {requests:,} requests of this load is for one element, which all threads "
+        "of a warp want: load several at once (float4), keep them in registers or shared memory, "
+        "and use each for more results."
+    ),
     "one trip at a time": (
         "{kernel} fills the SM with {warps:.3g} warps and still waits: let each thread load "
         "several elements (float4, or an unrolled grid-stride loop) before it uses the first."

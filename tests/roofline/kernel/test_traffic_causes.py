@@ -10,7 +10,7 @@ from solkit.core import Access, Demand, Facts, KernelAnalysis, Launch
 from solkit.report.remedies import advice_on
 from solkit.roofline import devices
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.traffic_causes import narrowest
+from solkit.roofline.kernel.traffic_causes import in_memory, narrowest
 
 DEVICE = devices.find("h100-sxm")
 BLOCKS = DEVICE.sm_count
@@ -32,7 +32,7 @@ def load(argument, vector_bytes, requests, requested_bytes, sectors):
     )
 
 
-def cause(*loads, signature=(("x", "*fp32"),), **loop):
+def cause(*loads, find=narrowest, signature=(("x", "*fp32"),), **loop):
     demand = Demand(
         accesses=loads,
         operations={},
@@ -44,7 +44,8 @@ def cause(*loads, signature=(("x", "*fp32"),), **loop):
         **loop,
     )
     facts = Facts(Launch("kernel", (BLOCKS, 1, 1), 1, 1, signature=dict(signature)))
-    return narrowest(LaunchView(KernelAnalysis(facts, demand=demand), DEVICE), loads)
+    view = LaunchView(KernelAnalysis(facts, demand=demand), DEVICE)
+    return find(view, loads)
 
 
 SCALAR = load("alpha", 2, BLOCKS, 2 * BLOCKS, BLOCKS)  # one element for all lanes
@@ -52,6 +53,21 @@ SHARED = load("scale", 4, BLOCKS, 128 * BLOCKS, BLOCKS)  # lanes that want the s
 WIDE = load("x", 16, BLOCKS, 512 * BLOCKS, 16 * BLOCKS)
 BYTES = load("b", 2, BLOCKS, 64 * BLOCKS, 2 * BLOCKS)
 SPLIT = load("c", 2, 8 * BLOCKS, 512 * BLOCKS, 16 * BLOCKS)
+
+
+def in_l1(view, _):
+    return in_memory(view, "l1")
+
+
+def test_l1_is_filled_by_loads_of_one_element_for_all_lanes_not_by_the_few_narrow_atomics():
+    counts = replace(load("counts", 4, 4 * BLOCKS, 512 * BLOCKS, 16 * BLOCKS), kind="atomic")
+    # a histogram by comparison: 64 elements in 100 steps, each wanted by all lanes of 4 warps
+    x = load("x", 4, 4 * 6400 * BLOCKS, 4 * 6400 * BLOCKS, 4 * 6400 * BLOCKS)
+    x = replace(x, block_sectors=6400 * BLOCKS // 8)
+    found = cause(x, counts, find=in_l1)
+    assert (found.name, found.figures["place"]) == ("one element a request", "x.py:1")
+    assert "x[None, :]" in advice_on(found)
+    assert cause(WIDE, counts, find=in_l1).figures["place"] == "counts.py:1"  # as many sectors
 
 
 @pytest.mark.parametrize("loads", [(SCALAR,), (SHARED,), (SCALAR, WIDE)])
