@@ -25,14 +25,17 @@ roundings is read off the reference, which did the same work::
     c = max(c0, 4 q)        q: the 99th percentile of (|y_ref - y| - u |y|) / (|y| + sigma)
 
 The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.1 times the 99th
-percentile), and 2 for a candidate that rounds worse than the reference. c0 is always allowed: 2^-15
-= 512 u in fp32, for longer sums and approximate special functions; 2 u for narrower outputs, for
-intermediates rounded once to their dtype, like tensor-core operands. In fp32, an author whose
-`rtol` is 1e-3 or more allows tf32 operands (`solkit.core.rounding`), and with 1e-2 or more
-bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. Where an input is fp8, c >= 4 * 2^-8, since tensor cores sum
-products of fp8 with some 14 bits: 2^-13 of a sum of 4096 products' sizes is 2^-7 of sigma
-(DeepSeek-V3 report, arXiv 2412.19437, section 3.3.2: errors of nearly 2 %). lambda is the smallest
-normal number, since GPUs may flush smaller ones (Higham, chapter 2).
+percentile), and 2 for a candidate that rounds worse than the reference. Where an output has few
+elements, q is taken over nearby inputs as well (`Exact.nearby`): one error may be small by chance,
+as where the rounding of two logarithms is most of a divergence of nearly equal rows.
+
+c0 is always allowed: 2^-15 = 512 u in fp32, for longer sums and approximate special functions; 2 u
+for narrower outputs, for intermediates rounded once to their dtype, like tensor-core operands. In
+fp32, an author whose `rtol` is 1e-3 or more allows tf32 operands (`solkit.core.rounding`), and with
+1e-2 or more bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. Where an input is fp8, c >= 4 * 2^-8, since
+tensor cores sum products of fp8 with some 14 bits: 2^-13 of a sum of 4096 products' sizes is 2^-7
+of sigma (DeepSeek-V3 report, arXiv 2412.19437, section 3.3.2: errors of nearly 2 %). lambda is the
+smallest normal number, since GPUs may flush smaller ones (Higham, chapter 2).
 
 sigma comes from two draws, both of which may be small by chance. So up to 2^-14 of an output's
 elements may be off by up to twice as much. Of 8.2 million elements of ``gelu(x * s + b) * g + r``
@@ -355,8 +358,12 @@ def _observed_share(want: torch.Tensor, exact: Exact) -> float:
         return math.inf  # no wider than the reference itself
     u = _unit_roundoff(want.dtype)
     stride = max(1, want.numel() // _SAMPLED)
-    theirs, true = _flat_parts(want)[::stride].double(), _flat_parts(exact.value)[::stride].double()
-    sensitivity = _per_real_part(exact.sensitivity, want)[::stride].double()
+    pairs = [(want, exact.value), *exact.nearby]
+    theirs, true = (
+        torch.cat([_flat_parts(part)[::stride].double() for part in parts])
+        for parts in zip(*pairs, strict=True)
+    )
+    sensitivity = _per_real_part(exact.sensitivity, want)[::stride].double().repeat(len(pairs))
     finite = theirs.isfinite() & true.isfinite()
     excess = (theirs - true).abs() - u * true.abs() - _underflow_error(want.dtype)
     shares = (excess.clamp(min=0) / (true.abs() + sensitivity))[finite & (excess > 0)]

@@ -53,6 +53,20 @@ def test_autocast_does_not_narrow():
     assert torch.allclose(value(reference, x, w), x.double() @ w.double().t(), rtol=1e-12)
 
 
+def test_outputs_of_few_elements_show_rounding_on_nearby_inputs():
+    def reference(x):
+        return (x.float().sum() + 1e4) - 1e4, x
+
+    x = torch.rand(300, 5).to(BF16)
+    total, many = exact(reference, x)
+    assert not many.nearby
+    assert len({float(own) for own, _ in total.nearby}) > 2
+    for own, true in total.nearby:
+        assert true.dtype is torch.float64
+        assert 0 < abs(float(own) - float(true)) < 2**-10  # a unit in the last place of 10000
+        assert abs(float(true) / float(total.value) - 1) < 2**-7
+
+
 def test_casts_that_quantise_stay():
     x = torch.randn(50)
     stored = x.to(torch.float8_e4m3fn)

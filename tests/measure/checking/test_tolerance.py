@@ -265,6 +265,16 @@ def test_the_reference_s_own_error_widens_what_is_granted():
     assert not passes((true * (1 - 5e-3)).float(), noisy, exact)
 
 
+def test_a_single_output_is_judged_by_the_reference_s_errors_on_nearby_inputs():
+    true, zero = torch.ones(1, dtype=torch.float64), torch.zeros(1)
+    want = true.float()  # without an error, by chance
+    pairs = tuple((torch.tensor([3 + error]), 3 * true) for error in (-6e-3, 3e-3))
+    alone, among = [Exact(true, zero)], [Exact(true, zero, nearby=pairs)]
+    assert not passes(want + 7e-3, want, alone)
+    assert passes(want + 7e-3, want, among)  # 4 times 2e-3
+    assert not passes(want + 9e-3, want, among)
+
+
 def test_one_outlier_of_the_reference_widens_nothing():
     true = torch.linspace(1, 2, 1000, dtype=torch.float64)
     exact = [Exact(true, torch.zeros(1000))]

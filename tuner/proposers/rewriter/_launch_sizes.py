@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from solkit.core import Brief
+from solkit.core import Brief, TensorLayout
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
@@ -22,7 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
 )
 
-__all__ = ["constants_of", "measured_alignments", "measured_values", "programs_of"]
+__all__ = ["constants_of", "measured_tensors", "measured_values", "programs_of"]
 
 _MOST_DEFINITIONS = 30  # of definitions that name definitions
 
@@ -48,13 +48,13 @@ def measured_values(text: KernelText, brief: Brief) -> dict[str, int]:
     return values
 
 
-def measured_alignments(text: KernelText, brief: Brief) -> dict[str, int]:
-    """Return the bytes that divide the addresses of tensors, by their code in the launcher."""
+def measured_tensors(text: KernelText, brief: Brief) -> dict[str, TensorLayout]:
+    """Return the tensors that launches got, by their code in the launcher."""
     if brief.result is None:
         return {}
     records = {kernel.launch.name: kernel.launch for kernel in brief.result.analysis.own}
     return {
-        _key(argument): bound.tensor.alignment_bytes
+        _key(argument): bound.tensor
         for launch in text.single
         if (record := records.get(launch.function.name)) is not None
         for name, argument in launch.arguments.items()

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import libcst as cst
 
-from solkit.core import Brief, Gap
+from solkit.core import Brief, Gap, TensorLayout
 from solkit.tuner.proposers.rewriter._launch_sizes import (
     constants_of,
-    measured_alignments,
+    measured_tensors,
     measured_values,
     programs_of,
     size_of,
@@ -108,15 +108,15 @@ class Facts:
         return constants_of(launch, self._launch_values)
 
     @cached_property
-    def _alignments(self) -> dict[str, int]:
+    def _tensors(self) -> dict[str, TensorLayout]:
         text = parse_kernel(self.original or self.brief.source)
-        return {} if text is None else measured_alignments(text, self.brief)
+        return {} if text is None else measured_tensors(text, self.brief)
 
-    def alignment_bytes(self, param: str, launch: Launch) -> int | None:
-        """Return the bytes that divide the address of a parameter's tensor; ``None`` if unknown."""
+    def tensor(self, param: str, launch: Launch) -> TensorLayout | None:
+        """Return the tensor that a parameter got at the shape at hand; ``None`` if unknown."""
         argument = launch.arguments.get(param)
         code = "" if argument is None else compact_code(argument)
-        return self._alignments.get(code)
+        return self._tensors.get(code)
 
     def explain_factors(self, *names: str) -> str:
         """Return the largest of these factors as a clause; empty if none matters."""

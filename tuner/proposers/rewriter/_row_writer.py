@@ -161,8 +161,8 @@ class RowWriter:
         return [main, *(other for other in alike if self._strides_apart(main, other) is not None)]
 
     def _begins_elsewhere(self, base: str) -> bool:
-        alignment = self._facts.alignment_bytes(base, self._launch)
-        return alignment is not None and alignment < VECTOR
+        tensor = self._facts.tensor(base, self._launch)
+        return tensor is not None and tensor.alignment_bytes < VECTOR
 
     def _gains(self, row: RowLoop, rows: Sequence[Sum]) -> bool:
         """Tell whether more accesses get vectors than lose those that they have."""

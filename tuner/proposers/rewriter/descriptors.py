@@ -65,10 +65,13 @@ _ARGUMENTS = {"tl.load": ("pointer", "mask", "other"), "tl.store": ("pointer", "
 _TAKE_POINTERS = ("tl.make_block_ptr", "tl.make_tensor_descriptor")
 _WIDE_ENOUGH = 16  # elements of a block's row: 16 bytes, whatever their size
 
+_ONE_BIT = "i1"
+"""Type of bools in Triton's notation: their blocks have rows of 0 bytes to its compiler."""
+
 _FITS = '''
 def fits_descriptor(tensor, row_stride, column_stride=1, columns=16):
     """Tell whether a matrix is aligned and laid out as a tensor descriptor needs it."""
-    if tensor is None:
+    if tensor is None or tensor.dtype is torch.bool:
         return False
     size = tensor.element_size()
     aligned = tensor.data_ptr() % 16 == 0 and row_stride * size % 16 == 0
@@ -107,7 +110,7 @@ class Descriptors:
             "The TMA unit can move the tiles of {}: threads compute no addresses and no masks for "
             "them"
         )
-        described = partial(_described, text)
+        described = partial(_described, text, facts)
         return launch_variants(text, facts, described, intent, "instructions", "latency")
 
 
@@ -174,13 +177,15 @@ class _Tiles:
         return parse_expression(f"{self.names[what]}.{call}")
 
 
-def _described(text: KernelText, launch: Launch) -> str:
+def _described(text: KernelText, facts: Facts, launch: Launch) -> str:
     function = launch.function
     fits, fits_code = _helper_definition(text, _FITS)
     memory, memory_code = _helper_definition(text, _SCRATCH)
     tiles = _Tiles(set(function.names), fits)
     for group in _accesses_by_base(text, launch):
-        tiles.add(group, launch)
+        tensor = facts.tensor(group[0].place.base, launch)
+        if tensor is None or tensor.dtype != _ONE_BIT:
+            tiles.add(group, launch)
     if not tiles.replaced:
         return ""
     name = text.fresh(f"{function.name}_tma")

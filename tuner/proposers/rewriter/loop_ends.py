@@ -149,8 +149,13 @@ def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
     """Return where a loop may end, as code for the statement before it; ``None`` if not earlier."""
     read_later = names_read_first(function.body[place + 1 :])
     blocked = as_blocked_loop(loop, function)
-    own = render_code(loop.stop if blocked is None else blocked.bound)
-    ends = [end for end in neutral_ends(loop, function, place) if end != own]
+    values = straight_values(function.body[:place])
+    bounds = {*_upper_bounds(loop.stop if blocked is None else blocked.bound, values)}
+    ends = [
+        end
+        for end in neutral_ends(loop, function, place)
+        if plain_code(parse_expression(end)) not in bounds
+    ]
     if not ends or loop.name in read_later:
         return None
     stop = render_code(loop.stop)
@@ -159,6 +164,15 @@ def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
         end = f"tl.cdiv({end}, {blocked.block})" if counted and blocked is not None else end
         stop = f"tl.minimum({stop}, {end})"
     return stop
+
+
+def _upper_bounds(node: cst.BaseExpression, values: Values) -> Iterator[str]:
+    """Yield expressions, as plain code, that a number is at most: itself and parts of a minimum."""
+    yield plain_code(node)
+    whole = values.get(node.value) if isinstance(node, cst.Name) else node
+    if whole is not None and called_name(whole) in ("tl.minimum", "min"):
+        for part in call_args(whole):
+            yield from _upper_bounds(part, values)
 
 
 def _stop_of_idle(loop: Loop, function: JitFunction, place: int, earlier: str | None) -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rewriting import HEADER, brief, variants
 
+from solkit.core import TensorLayout
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.aligned_rows import AlignedRows
@@ -259,7 +260,8 @@ def tuned(source: str, alignment: int = 128, **sizes: int) -> list[str]:
     assert text is not None
     names = {"stride": "x.stride(0)", "n": "x.shape[1]", "stride_y": "y.stride(0)"}
     facts.__dict__["_launch_values"] = {names[name]: size for name, size in sizes.items()}
-    facts.__dict__["_alignments"] = {"x": alignment, "y": 128}
+    x = TensorLayout("fp32", 4, (), (), alignment_bytes=alignment)
+    facts.__dict__["_tensors"] = {"x": x, "y": TensorLayout("fp32", 4, (), ())}
     return [variant.source for variant in AlignedRows().variants(text, facts)]
 
 

@@ -536,3 +536,34 @@ def test_a_loop_ends_at_once_in_programs_without_rows(is_right):
 def test_a_loop_stays_where_something_may_be_stored(old, new):
     assert old in RAGGED
     assert ends(RAGGED.replace(old, new)) == []
+
+
+SHARED = """
+@triton.jit
+def add_up(X, S, N, BLOCK: tl.constexpr):
+    begin = tl.program_id(0) * 4 * BLOCK
+    end = {}
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(begin, end, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(X + cols, mask=cols < N, other=0.0)
+    tl.store(S + tl.program_id(0), tl.sum(total))
+
+
+def kernel(x):
+    s = torch.empty(4, device=x.device)
+    add_up[(4,)](x, s, x.numel(), BLOCK=64)
+    return s
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "count"),
+    [
+        ("begin + 4 * BLOCK", 1),
+        ("tl.minimum(begin + 4 * BLOCK, N)", 0),
+        ("tl.minimum(tl.minimum(N, 999), begin + 4 * BLOCK)", 0),
+    ],
+)
+def test_a_part_that_ends_with_the_size_needs_no_other_end(end, count):
+    assert len(variants(LoopEnds(), SHARED.format(end))) == count

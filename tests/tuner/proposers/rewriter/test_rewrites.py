@@ -22,6 +22,7 @@ from naive_kernels import (
 from rewriting import HEADER, brief, rewritten, variants
 
 import solkit
+from solkit.core import TensorLayout
 from solkit.roofline import devices
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
@@ -660,6 +661,14 @@ def test_tiles_are_moved_by_descriptors(is_right):
     assert "fits_descriptor(x, x.stride(0), x.stride(1))" in variant
     assert "fits_descriptor(out, N)" in variant
     assert is_right(_only_by_descriptors(variant, "x", "y"), TILED_ADD, M=8, N=48)
+
+
+def test_bools_are_moved_by_pointers():
+    text, facts = parse_kernel(HEADER + TILED_ADD), Facts(brief(TILED_ADD, M=8, N=48))
+    facts.__dict__["_tensors"] = {"x": TensorLayout("i1", 1, (), ())}
+    (variant,) = Descriptors().variants(text, facts)
+    assert _new_kernel(variant.source).count("tl.make_tensor_descriptor(") == 2
+    assert "make_tensor_descriptor(x_ptr" not in variant.source
 
 
 def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
