@@ -49,7 +49,13 @@ from solkit.core import (
 from solkit.core.quantities import duration
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import InputError, MemoryLimitError, SolkitError, UnsupportedError
+from solkit.errors import (
+    InputError,
+    MemoryLimitError,
+    SolkitError,
+    UnsupportedError,
+    WorkerError,
+)
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.best_algorithm import best, planned_reference
 from solkit.pipeline.compiled_parents import INDUCTORS_IMPORTS, CompiledParents, Written
@@ -536,7 +542,7 @@ class _Run:
             )
         try:
             base = self._compile_peer() if meets_peer else self.original.configuration
-            judge_rival = partial(self._judge_at_gate, judge, base)
+            judge_rival = partial(self._judge_at_gate, partial(_judge_anew, judge), base)
             gate = self._gate_again(breeding, judge_rival(rival), judge_rival)
             return self._gate_others(breeding, gate, judge_rival)
         except KeyboardInterrupt:
@@ -718,6 +724,18 @@ class _Run:
             finalists=self.finalists,
             better_chance=breeding.better_chance(),
         )
+
+
+def _judge_anew(
+    judge: Callable[[Configuration, Configuration], Final],
+    base: Configuration,
+    rival: Configuration,
+) -> Final:
+    """Return a comparison, in new processes where the first ones failed: that is nobody's fault."""
+    try:
+        return judge(base, rival)
+    except WorkerError:
+        return judge(base, rival)
 
 
 def _where_it_held(held: Sequence[HeldOut]) -> str:

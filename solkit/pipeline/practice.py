@@ -55,6 +55,7 @@ class Practice:
     budget_s: float
     notes: list[str] = field(default_factory=list)
     _known: dict[tuple[str, str, str], list[VariantOutcome]] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)  # shapes at which the processes failed
 
     def shapes(self) -> list[Mapping[str, Value]]:
         """Return shapes to practise at, but for those that a recording lacks."""
@@ -110,7 +111,9 @@ class Practice:
                 [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
             )
             practised = (
-                practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
+                practise_finalists(original, rivals, shapes, self._measure_if_possible)
+                if shapes
+                else ()
             )
         except KeyboardInterrupt:
             self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
@@ -138,9 +141,10 @@ class Practice:
 
         original, *rivals = practising
         may_leave = partial(self._may_leave, breeding)
+        sound = [shape for shape in shapes if canonical(shape) not in self._lost]
         try:
             return take_far_faster(
-                original, rivals, practised, shapes, self._measure_once, may_leave
+                original, rivals, practised, sound, self._measure_once, may_leave
             )
         except KeyboardInterrupt:
             self.notes.append(
@@ -347,6 +351,22 @@ class Practice:
             return VariantOutcome(Verdict.NOT_MEASURED)
         timings.append(self._time_at_shape(bred, shape))
         return timings[-1]
+
+    def _measure_if_possible(
+        self, bred: Bred, shape: Mapping[str, Value], turn: int
+    ) -> VariantOutcome:
+        """Return a variant's time; a shape at which the processes fail says nothing of any."""
+        from solkit.tuner.evolution.variant_evaluator import VariantOutcome
+
+        if canonical(shape) not in self._lost:
+            try:
+                return self._measure_once(bred, shape, turn)
+            except SolkitError as error:
+                self._lost.add(canonical(shape))
+                at = ", ".join(f"{name}={value}" for name, value in shape.items())
+                why = str(error).partition("\n")[0]
+                self.notes.append(f"Nothing was practised at {at}: {why}")
+        return VariantOutcome(Verdict.NOT_MEASURED)
 
     def _time_at_shape(self, bred: Bred, shape: Mapping[str, Value]) -> VariantOutcome:
         return self.world.measure(self._point_at(bred, shape), bred.variant)

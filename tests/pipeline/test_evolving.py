@@ -373,8 +373,8 @@ def test_if_practice_cannot_be_finished_the_fastest_goes_to_the_gate(rows, moved
     bench = Interrupted([*rows, *moved(HELD_OUT), *moved(OWN)])
     bench.error = error
     result = practised(rows, moved, bench=bench)
-    assert result.finalists == ()
-    assert "practice" in result.notes[-1]
+    assert not any(finalist.practised for finalist in result.finalists)
+    assert "practi" in result.notes[-1]
     assert (result.gate.passed, result.winner.variant.kind) == (True, "whole_row")
 
 

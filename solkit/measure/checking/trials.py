@@ -264,6 +264,7 @@ class Trials:
         is_over: bool = False,
     ) -> Trial:
         want = _reference_outputs(workload, seed)
+        _synchronize()  # device assertions are reported late: this one is the reference's
         return self._with_exact(Trial(name, seed, workload, want, None, (), shape), is_over)
 
     def _with_exact(self, trial: Trial, is_over: bool = False) -> Trial:
@@ -349,7 +350,7 @@ def naming_trial(trial: str) -> Iterator[None]:
         yield
         _synchronize()  # device assertions are reported late
     except Exception as error:
-        if _context_is_lost():
+        if context_is_lost():
             raise ContextLostError(trial) from error
         raise
 
@@ -359,7 +360,8 @@ def _synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def _context_is_lost() -> bool:
+def context_is_lost() -> bool:
+    """Tell whether this process can use its GPU no more, as after a device assertion."""
     try:
         _synchronize()
     except RuntimeError:

@@ -25,7 +25,7 @@ import torch
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.checking.faults import CandidateError, ContextLostError
-from solkit.measure.checking.trials import TrialCache, cache_bytes
+from solkit.measure.checking.trials import TrialCache, cache_bytes, context_is_lost
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import (
@@ -50,6 +50,9 @@ __all__ = ["main"]
 _START_S = 120.0  # for the candidate's process to load torch, before its time limit counts
 _RESET_S = 3.0  # less than the session's grace, or a slow one would cost the candidate its verdict
 _LEFT_BYTES = 64 << 20  # of device memory; cuBLAS keeps a workspace of up to 32 MiB
+
+_ENDED = {"lost", "lost_on"}
+"""Keys of answers behind which this process cannot use its GPU."""
 
 _Run = Callable[[Sequence[Channel], Setup], Union[Judgement, JudgedTurns]]
 
@@ -121,7 +124,10 @@ class _Referee:
             blocks.callback(self._spans.begin, "")
             blocks.callback(_free_cached_memory)
             blocks.callback(Imports.now().restore)
-            return self._answer_with(requests, run, blocks)
+            answer = self._answer_with(requests, run, blocks)
+            if _ENDED & answer.keys():
+                blocks.pop_all()  # nothing can be freed without the context, nor need it be
+            return answer
 
     def _answer_with(
         self, requests: Sequence[Request], run: _Run, blocks: contextlib.ExitStack
@@ -154,6 +160,8 @@ class _Referee:
             return {"lost_on": lost_on.trial}  # all processes must be replaced, this one too
         except SolkitError as error:
             answer, dropped = {"error": type(error).__name__, "args": list(error.args)}, set()
+            if context_is_lost():  # by the reference: no process is of use any more
+                return {**answer, "lost": True}
         except BaseException:  # the session must receive any error
             text = f"the referee's process failed:\n{traceback.format_exc()}"
             return {"error": WorkerError.__name__, "args": [text], "drop": list(places)}

@@ -617,6 +617,8 @@ class Wait:
         if "lost_on" in message:
             taken_s = 0.0 if self._begun_s is None else time.monotonic() - self._begun_s
             raise ContextLostError(str(message["lost_on"]), taken_s)
+        if "lost" in message:
+            self.processes.close()
         if "error" in message:
             raise getattr(solkit.errors, message["error"])(*message["args"])
         if "died" in message:

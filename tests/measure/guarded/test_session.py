@@ -28,6 +28,7 @@ from solkit.errors import InputError, KernelFileError, ParamsError, ShapeError, 
 from solkit.measure import Judgement, Session, is_available, measure
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, CandidateError, ContextLostError
 from solkit.measure.guarded import processes
+from solkit.measure.guarded.excuses import OriginalFailures
 from solkit.measure.guarded.messages import Request, Samples, decode, encode
 from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.session import Wait, visible_gpu
@@ -510,6 +511,7 @@ def test_a_comparison_takes_two(session):
 
 
 ASSERTING = """
+import sys
 import torch
 import solkit.measure.checking.trials
 
@@ -521,7 +523,8 @@ def inputs(N=16, device="cuda"):
 def reference(x):
     global broken
     # in the referee's process alone
-    solkit.measure.checking.trials._context_is_lost = lambda: broken
+    for module in (solkit.measure.checking.trials, sys.modules["solkit.measure.guarded.referee"]):
+        module.context_is_lost = lambda: broken
     broken = broken or bool(((x < 0) | (x > 1)).any())
     if broken:  # as all that follows a device assertion
         raise RuntimeError("CUDA error: device-side assert triggered")
@@ -544,6 +547,31 @@ def test_a_reference_that_breaks_the_context_on_a_distribution(session, write, t
     outcome = session.measure(write(WRONG, head=""), {}, {}, reference=str(problem))
     assert outcome.verdict is Verdict.WRONG
     assert session._skipped[str(problem)] == skipped
+
+
+@pytest.mark.slow
+def test_a_reference_that_breaks_the_context_on_its_own_inputs(session, write, tmp_path):
+    problem = tmp_path / "problem.py"
+    problem.write_text(ASSERTING.replace("device=device),", "device=device) * N / 16,"))
+    kernel = write(WRONG, head="")
+    assert session.measure(kernel, {}, {}, reference=str(problem)).verdict is Verdict.WRONG
+    referee = session._processes.referee
+    with pytest.raises(KernelFileError, match="device-side assert"):  # as ids beyond a table
+        session.measure(kernel, {"N": 64}, {}, reference=str(problem))
+    assert session._processes.referee is not referee
+    assert session.measure(kernel, {}, {}, reference=str(problem)).verdict is Verdict.WRONG
+
+
+def test_an_original_that_had_no_time_for_a_distribution_is_given_it():
+    own = Request("k.py", None, {}, {}, 60.0, 1, "cpu", checks_limit_s=1.0)
+    failures = OriginalFailures(own)
+
+    def judge(request):
+        failed_on = "" if request.checks_limit_s else "negative infinities"
+        return Judgement(Verdict.WRONG, (), None, None, failed_on=failed_on)
+
+    assert failures.excuse(replace(own, path="variant.py"), "negative infinities", judge)
+    assert not failures.excuse(replace(own, path="variant.py"), "large", judge)
 
 
 # ------------------------------------------------------- the time limit
