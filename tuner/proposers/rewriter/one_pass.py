@@ -43,6 +43,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    count_uses,
     free_name,
     names_read_first,
     names_within,
@@ -63,6 +64,7 @@ from solkit.tuner.proposers.rewriter._values import (
     without_repeats,
 )
 from solkit.tuner.proposers.rewriter._variants import launch_variants
+from solkit.tuner.proposers.rewriter._weighted_sums import weighted_sums
 
 __all__ = ["OnePass"]
 
@@ -74,8 +76,9 @@ class OnePass:
 
     Applies to a loop for the maximum followed by one for the sum of ``exp(x - maximum)``, and to a
     loop for the sum followed by one for the squared deviations from the mean, over the same bound
-    in the same blocks. Loops that load the same and need nothing of each other are one, too.
-    Between them may be only assignments, and neither writes.
+    in the same blocks. So does a loop for sums of a softmax's weights, as of an entropy. Loops that
+    load the same and need nothing of each other are one, too. Between them may be only assignments,
+    and neither writes.
     """
 
     kind = "one pass"
@@ -93,7 +96,7 @@ def _fused(launch: Launch) -> cst.FunctionDef:
     function = launch.function
     while True:
         now = replace(launch, function=function)
-        body = _fuse_softmax(now) or _fuse_moments(now) or _fuse_apart(now)
+        body = _fuse_softmax(now) or _fuse_moments(now) or _fuse_apart(now) or _fuse_weighted(now)
         if body is None:
             return function.node
         function = replace(function, node=with_body(function.node, body))
@@ -147,6 +150,43 @@ def _fuse_softmax(launch: Launch) -> list[cst.BaseStatement] | None:
         body = function.body
         return [*body[:i], *body[i + 1 : j], merged, *body[j + 1 :]]
     return None
+
+
+# ------------------------------------------------------------------------------- weighted sums
+
+
+def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
+    """Return a function's statements with sums of weights in the loop that has their maximum."""
+    body, function = launch.function.body, launch.function
+    for i, j, first, second in _adjacent_loops(function):
+        in_first, in_second = set(assigned_names(first.node)), set(assigned_names(second.node))
+        ahead, behind = _around(body[i + 1 : j], in_first)
+        sums = set(_carried_names(second))
+        if not all(_starts_at_zero(name, body[:j]) for name in sums):
+            continue
+        ahead, later = without_assignments(ahead, sums), body[j + 1 :]
+        if set(assigned_names(*ahead)) & names_within(first.node, *behind):
+            continue
+        if (in_second - sums - {first.name}) & names_read_first([*behind, *later]):
+            continue
+        local = in_first - set(_carried_names(first))
+        if names_read_first([second.node, *behind]) & local or names_within(*behind) & sums:
+            continue
+        taken = {*function.names}
+        new = weighted_sums(first, second, assigned_names(*behind), taken)
+        if new is None or not all(_is_only_totalled(name, later) for name in new.blocks):
+            continue
+        for name in new.blocks:
+            later = [_scalar_statement(statement, name) for statement in later]
+        return [*body[:i], *ahead, *new.starts, new.loop, *behind, *new.totals, *later]
+    return None
+
+
+def _is_only_totalled(name: str, statements: Body) -> bool:
+    """Tell whether a block is only read to be added up."""
+    calls = [call for s in statements for call in calls_within(s, "tl.sum")]
+    totals = sum(_is_total_of(call, name) and render_code(call) != name for call in calls)
+    return totals == sum(count_uses(statement, name) for statement in statements)
 
 
 # ------------------------------------------------------------------------------- apart

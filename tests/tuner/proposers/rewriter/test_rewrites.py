@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
+from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
@@ -483,6 +484,75 @@ def test_maximum_and_sum_of_exponentials_take_one_pass(is_right):
     assert variant.count("for i in range") == 2
     assert "total = total * tl.exp(peak - peak_shift)" in variant
     assert is_right(variant, SOFTMAX, **ROWS)
+
+
+WEIGHTED = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(x, w):
+    p = torch.softmax(x, -1)
+    return (p * w).sum(-1) - (p * torch.log_softmax(x, -1)).sum(-1)
+
+
+def inputs(rows=5, n=100, device="cuda"):
+    return torch.randn(rows, n, device=device), torch.randn(rows, n, device=device)
+
+
+@triton.jit
+def weighted(X, W, Y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    top = -float("inf")
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(X + row * N + cols, mask=cols < N, other=-float("inf"))
+        top = tl.maximum(top, tl.max(x, 0))
+    total = 0.0
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(X + row * N + cols, mask=cols < N, other=-float("inf"))
+        total += tl.sum(tl.exp(x - top), 0)
+    inverse = 1.0 / total
+    mean = tl.zeros((BLOCK,), tl.float32)
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(X + row * N + cols, mask=cols < N, other=0.0)
+        w = tl.load(W + row * N + cols, mask=cols < N, other=0.0)
+        p = tl.exp(x - top) * inverse
+        mean += tl.where(cols < N, p * w - p * (x - top - tl.log(total)), 0.0)
+    tl.store(Y + row, tl.sum(mean))
+
+
+def kernel(x, w):
+    y = torch.empty(x.shape[0], device=x.device)
+    weighted[(x.shape[0],)](x, w, y, x.shape[1], BLOCK=32)
+    return y
+"""
+
+
+def test_sums_of_a_softmax_s_weights_need_no_further_pass(is_right):
+    (variant,) = variants(OnePass(), WEIGHTED, rows=5, n=100)
+    assert variant.count("    for i in ") == 1
+    assert variant.count("tl.load(") == 2
+    (lanes,) = variants(Lanes(), variant.removeprefix(HEADER), rows=5, n=100)
+    assert is_right(lanes, WEIGHTED, rows=5, n=100)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("p * (x", "p * p * (x"),
+        ("(x - top - tl.log(total))", "tl.log(p)"),
+        ("tl.exp(x - top) * inverse", "tl.exp((x - top) * inverse)"),
+        ("p * w -", "tl.where(w > top, p, 0.0) -"),
+        ("mean += ", "mean = mean * 2 + "),
+        ("tl.sum(mean)", "tl.max(mean, 0)"),
+    ],
+)
+def test_sums_that_are_not_linear_in_weights_stay(old, new):
+    assert WEIGHTED.count(old) == 1
+    (variant,) = variants(OnePass(), WEIGHTED.replace(old, new), rows=5, n=100)
+    assert variant.count("    for i in ") == 2
 
 
 def test_mean_and_variance_take_one_pass_that_does_not_cancel(is_right):
