@@ -38,6 +38,7 @@ __all__ = [
     "TooSlowError",
     "exact_reference",
     "is_inexact",
+    "nearby_outputs",
     "reference_in",
 ]
 
@@ -56,6 +57,11 @@ _FEW = 16
 _ROUNDED_DRAWS = 4
 """Nearby inputs on which a reference's rounding is seen, too, where its outputs are few. One normal
 number is below a quarter of its standard deviation once in five times, five are once in 3000."""
+_JUMP, _SAMPLED = 2.0**8, 1 << 20
+"""Times the median from which a sensitivity is that of a jump: a value that changes as a whole when
+inputs move by t has 1 / t, 2^17 in fp64. Elements, evenly spaced, that the median is taken of."""
+_FURTHER = 1000
+"""Number of the first further draw: no other draw of a seed has it."""
 
 _REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
@@ -72,7 +78,8 @@ class Exact:
             Integers and bools come from the wide reference.
         sensitivity: sigma of each element; zero for integers and bools. No element is below the
             root mean square of its neighbours along the axis where that is least, since a few draws
-            of one element may be small by chance.
+            of one element may be small by chance. Neighbours that jump, as where a draw breaks a
+            tie, do not count.
         others: the output of nearby inputs. Kept only for integers and bools, where a tie broken by
             rounding gives a completely different value.
     """
@@ -114,6 +121,20 @@ def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf
 def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[torch.Tensor]:
     """Return the reference's outputs on the same inputs, computed in fp32 or fp64 throughout."""
     return _WideReference(workload, wide, seed).run()
+
+
+def nearby_outputs(
+    workload: Workload, seed: int, wide: torch.dtype, draw: int
+) -> list[torch.Tensor]:
+    """Return the reference's outputs on further nearby inputs x', in the real dtype `wide`.
+
+    Args:
+        workload: it stays unchanged.
+        seed: set before the run.
+        wide: fp64, or fp32 where `exact_reference` gave that.
+        draw: from 0; each is independent of the others and of those behind the sensitivity.
+    """
+    return _WideReference(workload, wide, seed).run(_FURTHER + draw)
 
 
 class _WideReference:
@@ -252,24 +273,34 @@ class _Moves:
         if not self._draws:
             return Exact(self._value, self._sum, self._others)
         mean = self._sum.div_(self._draws)
-        return Exact(self._value, torch.maximum(mean, _least_root_mean_square(mean), out=mean))
+        level = _least_root_mean_square(mean)
+        return Exact(self._value, torch.maximum(mean, level, out=mean))
 
 
 def _least_root_mean_square(values: torch.Tensor) -> torch.Tensor:
-    """Return the root mean square over all but one axis; the least over the axes."""
-    level = _root_mean_square(values, list(range(values.dim())))
+    """Return the root mean square over all but one axis, without jumps; the least one."""
+    usual = _median(values)
+    level = _root_mean_square(values, list(range(values.dim())), usual)
     for axis, size in enumerate(values.shape):
         if 1 < size <= values.numel() // _FEW:
             rest = [other for other in range(values.dim()) if other != axis]
-            level = torch.minimum(level, _root_mean_square(values, rest))
+            level = torch.minimum(level, _root_mean_square(values, rest, usual))
     return level
 
 
-def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
+def _median(values: torch.Tensor) -> torch.Tensor:
+    flat = flat_elements(values)
+    return flat[:: max(1, flat.numel() // _SAMPLED)].median() if flat.numel() else flat.sum()
+
+
+def _root_mean_square(values: torch.Tensor, axes: list[int], usual: torch.Tensor) -> torch.Tensor:
+    """Return the root mean square over axes; what is far above the usual value counts as usual."""
     if not values.dim() or not values.numel():
         return values.abs().sum()
+    limit = torch.where(usual > 0, _JUMP * usual, math.inf)
     cut, pieces = cut_slabs(values)
-    squares = [piece.double().square().sum(axes, keepdim=True) for piece in pieces]
+    usuals = (torch.where(piece > limit, usual, piece).double() for piece in pieces)
+    squares = [piece.square().sum(axes, keepdim=True) for piece in usuals]
     whole = torch.stack(squares).sum(0) if cut in axes else torch.cat(squares, cut)
     count = math.prod(values.shape[axis] for axis in axes)
     return whole.div(max(count, 1)).sqrt().float()

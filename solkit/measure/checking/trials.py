@@ -24,7 +24,14 @@ from solkit.measure.checking.distributions import (
     spreads_not,
     widen_fp8,
 )
-from solkit.measure.checking.exact import Exact, TooLargeError, TooSlowError, exact_reference
+from solkit.measure.checking.exact import (
+    Exact,
+    TooLargeError,
+    TooSlowError,
+    exact_reference,
+    is_inexact,
+    nearby_outputs,
+)
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.checking.inputs import (
     copy_workload,
@@ -87,8 +94,22 @@ class Trial:
                 scale=_largest_size(leaves),
                 sums_coarsely=any(map(_is_fp8, leaves)),
                 usual_levels=self.usual_levels,
+                nearby=self._nearby_outputs if self._has_nearby_inputs() else None,
             )
         return self._standards[tolerance]
+
+    def _has_nearby_inputs(self) -> bool:
+        """Tell whether the reference runs in wide arithmetic on kept, inexact inputs."""
+        kept = bool(self.exact) and self.inputs_marks is None
+        return kept and any(map(is_inexact, self.workload.tensors()))
+
+    def _nearby_outputs(self, draw: int) -> list[torch.Tensor]:
+        """Return the outputs in wide arithmetic on further nearby inputs."""
+        is_fp32 = any(
+            out.value.dtype in (torch.float32, torch.complex64) for out in self.exact or ()
+        )
+        wide = torch.float32 if is_fp32 else torch.float64
+        return nearby_outputs(self.workload, self.seed, wide, draw)
 
     @property
     def is_usual(self) -> bool:

@@ -20,7 +20,7 @@ from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import copy_workload
 from solkit.measure.checking.tolerance import judge_outputs
-from solkit.measure.checking.trials import Trials
+from solkit.measure.checking.trials import Trial, Trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
 
@@ -168,6 +168,57 @@ def failures(name, kernel):
         if comparison.errors:
             results[trial.name] = comparison.errors
     return results
+
+
+# ------------------------------------------------------------------------ ties of equal values
+
+
+def chosen_payloads(scores, payloads):
+    """The two best places of each row, and what lies there; the first of equal ones wins."""
+    places = scores.sort(dim=-1, descending=True, stable=True).indices[:, :2]
+    return places.to(torch.int32), payloads.gather(1, places)
+
+
+def chosen_from_the_end(scores, payloads):
+    """The same, but the last of equal ones wins."""
+    places = scores.flip(-1).sort(dim=-1, descending=True, stable=True).indices[:, :2]
+    places = scores.shape[-1] - 1 - places
+    return places.to(torch.int32), payloads.gather(1, places)
+
+
+def with_one_other_place(scores, payloads):
+    places, taken = chosen_from_the_end(scores, payloads)
+    places[7, 0] = (places[7, 0] + 1) % scores.shape[-1]
+    return places, taken
+
+
+def with_one_other_payload(scores, payloads):
+    places, taken = chosen_from_the_end(scores, payloads)
+    taken[7, 0] += 0.01
+    return places, taken
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wrong"),
+    [
+        (chosen_payloads, []),
+        (chosen_from_the_end, []),
+        (with_one_other_place, ["output 0"]),
+        (with_one_other_payload, ["output 1"]),
+        (lambda scores, payloads: chosen_payloads(-scores, payloads), ["output 0", "output 1"]),
+    ],
+)
+def test_either_order_of_equal_values_is_right(kernel, wrong):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(2000, 64, generator=generator).bfloat16()
+    pair = scores.topk(2).values
+    assert (pair[:, 0] == pair[:, 1]).sum() > 20
+    payloads = torch.randn(2000, 64, generator=generator)
+    workload = Workload((scores, payloads), {}, chosen_payloads, None)
+    exact = exact_reference(workload)
+    trial = Trial("inputs()", 0, workload, workload.run_reference(), exact)
+    errors = trial.standard(None).judge(list(kernel(scores, payloads))).errors
+    assert [error.split(":")[0] for error in errors] == wrong
 
 
 # --------------------------------------------------------------------------- subtly wrong ones
