@@ -18,6 +18,7 @@ from solkit.core import OpWork, Tolerance, Work
 from solkit.roofline.work.algebra import simplified
 from solkit.roofline.work.avoidable_work import hard_flops, shortcuts
 from solkit.roofline.work.broadcast import without_repeats
+from solkit.roofline.work.brute_force import all_pairs, without_brute_force
 from solkit.roofline.work.chains import chain_of
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.dtype_origin import with_origins
@@ -26,6 +27,7 @@ from solkit.roofline.work.exponentials import with_shared_exponentials
 from solkit.roofline.work.fused_attention import has_unknown_lengths
 from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.needed_precision import costs_as_needed
+from solkit.roofline.work.packed_codes import with_words_of_codes
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.symmetry import with_symmetry
 from solkit.roofline.work.traffic import Traffic, traffic
@@ -73,6 +75,9 @@ def work_of_live(program: Program) -> Work:
     live = list(program.ops)
     alone = without_repeats(live)
     costs = with_shared_exponentials(alone, [cost_of(op) for op in alone])
+    fixed = program.constants - {use.storage for op in live for use in op.written}
+    costs = without_brute_force(alone, costs, fixed, program.results)
+    costs = with_words_of_codes(alone, costs, fixed, program.results)
     costs = costs_as_needed(live, costs, program.results)
     moved = traffic(program, live)
     hard = hard_flops(program, live)
@@ -87,7 +92,11 @@ def work_of_live(program: Program) -> Work:
         hard_read_bytes=moved.hard_read_bytes,
         hard_write_bytes=moved.hard_write_bytes,
         unmodelled=tuple(dict.fromkeys(op.name for op, cost in zip(live, costs) if cost is None)),
-        assumptions=(*moved.assumptions, *_unknown_masks(live)),
+        assumptions=(
+            *moved.assumptions,
+            *_unknown_masks(live),
+            *all_pairs(alone, fixed),
+        ),
         ops=ops,
         chain=chain_of(live, costs),
     )

@@ -6,6 +6,7 @@ which dimensions they repeat: a product of factors with equal rows has equal row
 
 Notation
     group    neighbours along one dimension that are the same; infinite if all are
+    period   elements along one dimension after which they begin again; infinite if they do not
     layout   (stride, period) in bytes of a storage, for each dimension along which elements change:
              they change every `stride` bytes, and begin again after `period`
 """
@@ -55,6 +56,11 @@ class Repeats:
             math.inf if n == 1 or step == 0 else least for n, step in zip(use.shape, use.stride)
         )
 
+    def periods(self, use: TensorUse) -> tuple[float, ...] | None:
+        """Return for each dimension after how many elements they begin again."""
+        layout = self._layouts.get(use.storage)
+        return None if layout is None else _periods_of(use, layout)
+
     def note(self, op: TracedOp) -> None:
         """Note along which dimensions the results of the next op repeat, as its operands do."""
         layout = self._layout_after(op)
@@ -66,6 +72,8 @@ class Repeats:
     def _layout_after(self, op: TracedOp) -> Layout | None:
         record = op.operator
         sources = op.inputs[-1:] if record.overwrites else op.inputs
+        if record.needs in ("repeat", "cat") and len(set(sources)) == 1:
+            return self._layout_of_copies(op, sources[0])
         is_copy = moves(op) and len(sources) == 1
         is_pointwise = record.family is Family.POINTWISE or torch.Tag.pointwise in op.tags
         is_function = is_pointwise and not record.random
@@ -76,9 +84,31 @@ class Repeats:
         shape = op.result.shape
         operands = [aligned(self.groups(use), use.shape, shape) for use in sources]
         groups = tuple(map(min, *operands)) if len(operands) > 1 else operands[0]
-        if all(group == 1 or n == 1 for group, n in zip(groups, shape)):
-            return None
-        return layout_of(op.result, groups)
+        periods = tuple(
+            _common_period(dims)
+            for dims in zip(
+                *(
+                    zip(mine, _aligned_periods(self.periods(use), use.shape, shape))
+                    for mine, use in zip(operands, sources)
+                )
+            )
+        )
+        return _layout_unless_plain(op.result, groups, periods)
+
+    def _layout_of_copies(self, op: TracedOp, source: TensorUse) -> Layout | None:
+        """Return the layout of copies of a tensor next to each other."""
+        shape = op.result.shape
+        extra = len(shape) - len(source.shape)
+        sizes = (1,) * extra + source.shape
+        groups = (math.inf,) * extra + self.groups(source)
+        before = self.periods(source) or (math.inf,) * len(source.shape)
+        periods = tuple(
+            period if m == n or (isinstance(n, int) and n % period == 0) else n
+            for n, m, period in zip(sizes, shape, (math.inf,) * extra + before)
+        )
+        if not all(isinstance(n, int) for n in sizes):
+            return None  # symbols do not tell which period is the shorter one
+        return _layout_unless_plain(op.result, groups, periods)
 
 
 def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
@@ -89,7 +119,8 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
     def count(leaf: Any) -> Any:
         if not isinstance(leaf, TensorUse):
             return leaf
-        return replace(leaf, values=different.get(leaf.storage), groups=repeats.copied(leaf))
+        groups, periods = repeats.copied(leaf), repeats.periods(leaf)
+        return replace(leaf, values=different.get(leaf.storage), groups=groups, periods=periods)
 
     merged = []
     for op in ops:
@@ -175,6 +206,51 @@ def groups_of(use: TensorUse, layout: Layout) -> tuple[float, ...]:
     return tuple(along(n, abs(step) * item) for n, step in zip(use.shape, use.stride))
 
 
+def _periods_of(use: TensorUse, layout: Layout) -> tuple[float, ...]:
+    """Return for each dimension of a use after how many elements they begin again."""
+
+    def along(n: int, step: int) -> float:
+        if n == 1 or step == 0:
+            return math.inf
+        met = [period / step for stride, period in layout if step % period and stride < step * n]
+        inside = [int(period) for period in met if period < n and float(period).is_integer()]
+        return math.lcm(*inside) if inside and len(inside) == len(met) else math.inf
+
+    item = use.dtype.itemsize
+    return tuple(along(n, abs(step) * item) for n, step in zip(use.shape, use.stride))
+
+
+def _common_period(operands: Sequence[tuple[float, float]]) -> float:
+    """Return after how many elements operands begin again together, of their groups and periods."""
+    periods = [period for group, period in operands if math.isfinite(group)]
+    if not periods or not all(map(math.isfinite, periods)):
+        return math.inf
+    return math.lcm(*map(int, periods))
+
+
+def _aligned_periods(
+    periods: Sequence[float] | None, shape: Sequence[int], target: Sequence[int]
+) -> tuple[float, ...]:
+    """Bring periods to another shape, with other dimensions in front of equal ones."""
+    same = 0
+    while same < min(len(shape), len(target)) and shape[-1 - same] == target[-1 - same]:
+        same += 1
+    kept = () if periods is None or not same else tuple(periods[-same:])
+    return (math.inf,) * (len(target) - len(kept)) + kept
+
+
+def _layout_unless_plain(
+    use: TensorUse, groups: Sequence[float], periods: Sequence[float]
+) -> Layout | None:
+    """Return the layout of a storage; ``None`` where no element repeats."""
+    begins_again = any(
+        math.isfinite(period) and period < n for period, n in zip(periods, use.shape)
+    )
+    if not begins_again and all(group == 1 or n == 1 for group, n in zip(groups, use.shape)):
+        return None
+    return layout_of(use, groups, periods)
+
+
 def aligned(
     groups: Sequence[float], shape: Sequence[int], target: Sequence[int]
 ) -> tuple[float, ...]:
@@ -195,12 +271,18 @@ def aligned(
     return (front,) * (len(target) - same) + tuple(groups[len(shape) - same :])
 
 
-def layout_of(use: TensorUse, groups: Sequence[float]) -> Layout:
-    """Return the layout of a storage whose elements repeat in groups, as a use of it sees them."""
+def layout_of(
+    use: TensorUse, groups: Sequence[float], periods: Sequence[float] | None = None
+) -> Layout:
+    """Return the layout of a storage whose elements repeat, as a use of it sees them."""
     item = use.dtype.itemsize
     steps = sorted(step * item for n, step in zip(use.shape, use.stride) if n > 1 and step)
+    after = periods or (math.inf,) * len(use.shape)
     return tuple(
-        (step * item * group, next((more for more in steps if more > step * item), math.inf))
-        for n, step, group in zip(use.shape, use.stride, groups)
+        (
+            step * item * group,
+            min(step * item * period, next((s for s in steps if s > step * item), math.inf)),
+        )
+        for n, step, group, period in zip(use.shape, use.stride, groups, after)
         if step and math.isfinite(group) and n > group
     )

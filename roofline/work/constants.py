@@ -50,8 +50,7 @@ class Fixed:
     def _known(self, use: TensorUse) -> Range:
         if use.storage in self._rewritten:
             return _ANY
-        own = (0.0, 1.0) if use.dtype is torch.bool else _ANY
-        return self._ranges.get(use.storage, own)
+        return self._ranges.get(use.storage, _OF_DTYPE.get(use.dtype, _ANY))
 
     def fixes(self, op: TracedOp) -> bool:
         """Tell whether every element of an op's results follows from the program."""
@@ -155,6 +154,7 @@ def _is_over_one(op: TracedOp, x: TensorUse) -> bool:
 # ---------------------------------------------------------------------------------- ranges
 
 _ANY = (-math.inf, math.inf)
+_OF_DTYPE = {torch.bool: (0.0, 1.0), torch.uint8: (0.0, 255.0), torch.int8: (-128.0, 127.0)}
 
 
 _Rule = Callable[[TracedOp, Range], "Range | None"]
@@ -266,6 +266,11 @@ def _common_bits(op: TracedOp, _: Range) -> Range | None:
     return None if bits is None or bits < 0 else (0.0, bits)
 
 
+def _shifted_right(op: TracedOp, limits: Range) -> Range | None:
+    """Return the range of numbers that are not negative, without their lowest bits."""
+    return (0.0, limits[1]) if limits[0] >= 0 and op.inputs[0] is op.arguments["self"] else None
+
+
 def _bins(op: TracedOp, _: Range) -> Range:
     """Return the range of the bin that a number falls into."""
     edges = op.arguments.get("boundaries", op.arguments.get("sorted_sequence"))
@@ -325,6 +330,7 @@ _RANGES: dict[str, _Rule] = {
     "summed": _summed,
     "remainder": _remainder,
     "common bits": _common_bits,
+    "shifted right": _shifted_right,
     "bins": _bins,
     "kept": _kept,
 }

@@ -46,9 +46,10 @@ def multiply_adds(
     lhs, rhs, out = _as_matrices(lhs, rhs, out)
     lhs_groups, rhs_groups = _groups(lhs), _groups(rhs)
     batch = tuple(
-        _different(n, math.inf if lhs_n == 1 else a, math.inf if rhs_n == 1 else b)
-        for n, lhs_n, rhs_n, a, b in zip(
-            *(x[:-2] for x in (out.shape, lhs.shape, rhs.shape, lhs_groups, rhs_groups))
+        _different(n, (lhs_n, a, p), (rhs_n, b, q))
+        for n, lhs_n, rhs_n, a, b, p, q in zip(
+            *(out.shape[:-2], lhs.shape, rhs.shape, lhs_groups, rhs_groups),
+            *(_periods(lhs), _periods(rhs)),
         )
     )
     m, k = lhs.shape[-2:]
@@ -61,7 +62,8 @@ def multiply_adds(
     }
     is_symmetric = is_symmetric or is_gram(lhs, rhs)
     if not patterns:
-        rows, columns = _different(m, lhs_groups[-2]), _different(n, rhs_groups[-1])
+        rows = _different(m, (m, lhs_groups[-2], _periods(lhs)[-2]))
+        columns = _different(n, (n, rhs_groups[-1], _periods(rhs)[-1]))
         if not is_symmetric:
             return math.prod(batch) * rows * k * columns
         lines = min(rows, columns)
@@ -86,9 +88,22 @@ def _groups(use: TensorUse) -> tuple[float, ...]:
     return use.groups or tuple(math.inf if step == 0 else 1.0 for step in use.stride)
 
 
-def _different(n: int, first: float, second: float = math.inf) -> int:
-    """Count the different pairs among n whose halves are the same in groups of such sizes."""
-    sizes = [int(group) for group in (first, second) if math.isfinite(group)]
+def _periods(use: TensorUse) -> tuple[float, ...]:
+    """Return the elements along each dimension after which they begin again."""
+    return use.periods or (math.inf,) * len(use.shape)
+
+
+_Axis = tuple[int, float, float]
+"""Size, group and period of a factor along a dimension (see `solkit.roofline.work.broadcast`)."""
+
+
+def _different(n: int, *factors: _Axis) -> int:
+    """Count the different elements, or pairs of elements, along a dimension of n."""
+    moving = [(group, period) for size, group, period in factors if size != 1]
+    moving = [(group, period) for group, period in moving if math.isfinite(group)]
+    if moving and all(math.isfinite(period) for _, period in moving):
+        n = min(n, math.lcm(*(int(period) for _, period in moving)))
+    sizes = [int(group) for group, _ in moving]
     counts = [n if size == 1 else math.ceil(n / size) for size in sizes]  # sizes may be symbols
     if len(sizes) < 2:
         return (*counts, 1)[0]
@@ -121,8 +136,12 @@ def _with_axis(use: TensorUse, axis: int) -> TensorUse:
     shape.insert(axis, 1)
     stride.insert(axis, 1)
     mask = None if use.mask is None else np.expand_dims(use.mask, axis)
-    groups = use.groups and (*use.groups[:axis], math.inf, *use.groups[axis:])
-    return replace(use, shape=tuple(shape), stride=tuple(stride), mask=mask, groups=groups)
+    groups, periods = (
+        sizes and (*sizes[:axis], math.inf, *sizes[axis:]) for sizes in (use.groups, use.periods)
+    )
+    return replace(
+        use, shape=tuple(shape), stride=tuple(stride), mask=mask, groups=groups, periods=periods
+    )
 
 
 def _two(a: str, x: Mask, b: str, y: Mask, batch: Sequence[int], sizes: dict[str, int]) -> int:

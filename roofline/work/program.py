@@ -113,6 +113,8 @@ class TensorUse:
         origin: the narrower dtype that held the values before they were converted and scaled.
         values: the number of different elements, at the most; ``None`` if no copies are known.
         groups: neighbours along each dimension that are the same; ``None`` if no copies are known.
+        periods: elements along each dimension after which they begin again; infinite if they do
+            not, ``None`` if no copies are known.
         choices: of integers, the number of different values, at the most; ``None`` if unknown.
     """
 
@@ -126,6 +128,7 @@ class TensorUse:
     sure: bool = True
     values: int | None = field(default=None, compare=False)
     groups: tuple[float, ...] | None = field(default=None, compare=False)
+    periods: tuple[float, ...] | None = field(default=None, compare=False)
     choices: int | None = field(default=None, compare=False)
     origin: torch.dtype | None = field(default=None, compare=False)
 

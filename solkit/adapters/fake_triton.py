@@ -359,10 +359,8 @@ def argument_of(arg: Any, arguments: Mapping[int, TensorArgument] = _NOTHING) ->
 
 def _copy_contents(tensor: torch.Tensor) -> Contents:
     """Return the storage's contents, if known; only integers decide addresses."""
-    if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
-        return None
-    value = fake_cuda.presumed_value(tensor)
-    return None if value is None else value.reshape(-1)
+    inexact = tensor.is_floating_point() or tensor.is_complex()
+    return None if inexact else fake_cuda.presumed_elements(tensor)
 
 
 # ------------------------------------------------------------------------------ custom ops

@@ -267,8 +267,10 @@ _COMPARISONS: tuple[Operator, ...] = (
     *plain("bitwise_or __or__ __ior__", _F, **_WORDS, selects=Selects.AFTER_ONE),
     *plain("bitwise_not", _F, **_WORDS, zeros="opposite"),
     *plain("bitwise_xor __xor__ __ixor__", _F, **_WORDS),
-    *plain("bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ __ilshift__ __irshift__",
-           _F, cost="elementwise", operations=_ONE, zero_at_zero=None),
+    *plain("bitwise_left_shift __lshift__ __ilshift__", _F, cost="elementwise", operations=_ONE,
+           zero_at_zero=None),
+    *plain("bitwise_right_shift __rshift__ __irshift__", _F, cost="elementwise", operations=_ONE,
+           zero_at_zero=None, limits="shifted right"),
 )  # fmt: skip
 
 _GRADIENTS: tuple[Operator, ...] = (

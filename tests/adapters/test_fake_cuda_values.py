@@ -13,6 +13,16 @@ from solkit.adapters.fake_cuda.contents import recall_contents
 from solkit.kernelfiles.seeding import seed_everything
 
 
+@pytest.mark.parametrize(
+    "view", [lambda x: x[1], lambda x: x[:, 1], lambda x: x.t(), lambda x: x.unbind(0)[1]]
+)
+def test_a_view_tells_all_elements_of_its_storage(view, in_child):
+    def elements():
+        return fake_cuda.presumed_elements(view(torch.arange(6, device="cuda").view(2, 3)))
+
+    assert in_child(elements).tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def window_mask(device):
     mask = torch.zeros(6, 6, dtype=torch.bool, device=device)
     for i in range(6):

@@ -683,9 +683,9 @@ def test_a_backward_pass_is_costed(work):
         "    return torch.autograd.grad((a0 @ a1).sum(), (a0, a1))"
     )
     result = work(f"{randn(64, 32)};{randn(32, 16)}", body)
-    # two gradients, each a product with ones: all rows, or columns, are alike. The forward
-    # product is dead: its sum's gradient is a constant
-    assert result.operations["contraction.fp32"] == 2 * 32 * 16 + 2 * 64 * 32
+    # two gradients, each a product with ones: 32 sums of 16, and of 64. The forward product is
+    # dead: its sum's gradient is a constant
+    assert result.operations["contraction.fp32"] == 32 * 15 + 32 * 63
     assert result.dram_write_bytes == F32 * (64 * 32 + 32 * 16)
 
 

@@ -54,6 +54,7 @@ from solkit.adapters.fake_cuda.contents import (
     forget_contents,
     hold_as_state,
     known_value,
+    presumed_elements,
     presumed_value,
 )
 from solkit.adapters.fake_cuda.control_flow import choosing_branches, fake_control_flow
@@ -129,6 +130,7 @@ __all__ = [
     "memory_bus_bits",
     "placing_line",
     "prepare",
+    "presumed_elements",
     "presumed_value",
     "report_guess",
     "taken_apart",

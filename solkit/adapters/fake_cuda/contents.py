@@ -36,6 +36,7 @@ __all__ = [
     "is_constant",
     "known_value",
     "most_elements",
+    "presumed_elements",
     "presumed_value",
     "protect_from_writes",
     "recall_contents",
@@ -200,6 +201,24 @@ def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     report_earlier_guesses(*fact.guesses)
     with computing_really():
         return _as_array(fact.value)
+
+
+def presumed_elements(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """As `presumed_value`, of all elements of the tensor's storage in order, in its dtype."""
+    fact = recall_evaluated(tensor)
+    if fact is None:
+        return None
+    report_earlier_guesses(*fact.guesses)
+    storage = tensor.untyped_storage()
+    contents = contents_of_storage.get(storage._cdata)
+    with computing_really():
+        if isinstance(tensor, FakeTensor):
+            assert contents is not None
+            contents.shared = True  # a write makes a copy
+            return _as_array(contents.whole)
+        count = storage.nbytes() // tensor.element_size()
+        fits = count <= most_elements(tensor)
+        return _as_array(tensor.as_strided((count,), (1,), 0)) if fits else None
 
 
 def _as_array(value: torch.Tensor) -> npt.NDArray[Any]:

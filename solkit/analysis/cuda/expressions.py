@@ -730,18 +730,7 @@ def _argument(value: Any) -> Argument:
         return None
     argument = argument_of(value.tensor)
     assert isinstance(argument, TensorArgument)
-    if not value.ahead_bytes:
-        return argument
-    contents = argument.contents
-    if contents is not None:
-        contents = (
-            None
-            if value.ahead_bytes < 0
-            else contents[value.ahead_bytes // argument.element_bytes :]
-        )
-    return replace(
-        argument, offset_bytes=argument.offset_bytes + value.ahead_bytes, contents=contents
-    )
+    return replace(argument, offset_bytes=argument.offset_bytes + value.ahead_bytes)
 
 
 def _deduced_type(name: str, function: Function | None, args: Sequence[Any]) -> str | None:

@@ -51,8 +51,8 @@ class Storages(list[TensorArgument]):
         storage = self.at_place(place)
         if storage is None:
             return None
-        at = ((addresses & OFFSET) - storage.offset_bytes) // storage.element_bytes
         contents = storage.contents
         if contents is None or contents.size == 0 or bits != 8 * storage.element_bytes:
-            return at, False
+            return ((addresses & OFFSET) - storage.offset_bytes) // storage.element_bytes, False
+        at = (addresses & OFFSET) // storage.element_bytes
         return contents[np.clip(at, 0, contents.size - 1)].astype(np.int64), True

@@ -64,9 +64,12 @@ def test_l1_is_filled_by_loads_of_one_element_for_all_lanes_not_by_the_few_narro
     # a histogram by comparison: 64 elements in 100 steps, each wanted by all lanes of 4 warps
     x = load("x", 4, 4 * 6400 * BLOCKS, 4 * 6400 * BLOCKS, 4 * 6400 * BLOCKS)
     x = replace(x, block_sectors=6400 * BLOCKS // 8)
-    found = cause(x, counts, find=in_l1)
-    assert (found.name, found.figures["place"]) == ("one element a request", "x.py:1")
-    assert "x[None, :]" in advice_on(found)
+    in_memory_cause = cause(x, counts, find=in_l1)
+    assert (in_memory_cause.name, in_memory_cause.figures["place"]) == (
+        "one element a request",
+        "x.py:1",
+    )
+    assert "x[None, :]" in advice_on(in_memory_cause)
     assert cause(WIDE, counts, find=in_l1).figures["place"] == "counts.py:1"  # as many sectors
 
 

@@ -85,6 +85,56 @@ PROBLEMS = {
         H * 512 + 128 + 16,
         H * 128,
     ),
+    "ternary codes, four to a byte: a table has all four": (
+        "R(16, 32, d=bf16); I(256, 8, 8, d=u8)",
+        "s = torch.arange(0, 8, 2, device='cuda', dtype=i32)\n"
+        "q = ((a1.to(i32)[:, :, None] >> s) & 3) - 1\n"
+        "return a0 @ q.reshape(8, 32).to(bf16).t()",
+        {"contraction.bf16": MM, "int32": (0, 64)},  # one lookup a byte
+        H * 512 + 64,
+        H * 128,
+    ),
+    "nibbles, eight to a word: three instructions make eight bytes of them": (
+        "R(16, 32, d=bf16); I(2**31, 8, 4, d=i32)",
+        "s = torch.arange(0, 32, 4, device='cuda', dtype=i32)\n"
+        "q = (a1[:, :, None] >> s) & 15\n"
+        "return a0 @ (q.reshape(8, 32) - 8).to(bf16).t()",
+        {"contraction.bf16": MM, "int32": (0, 3 * 32)},
+        H * 512 + 4 * 32,
+        H * 128,
+    ),
+    "signs, eight to a byte, of which each byte has a table": (
+        "R(32); I(256, 4, d=u8)",
+        "s = torch.arange(8, device='cuda', dtype=u8)\n"
+        "b = (a1[:, None] >> s) & 1\n"
+        "return a0 * (b.reshape(32).float() * 2 - 1)",
+        {"fp32": (32, 3 * 32), "int32": (0, 1)},
+        F * 32 + 4,
+        F * 32,
+    ),
+    "signs before a product: a byte has a table": (
+        "R(16, 32, d=bf16); I(256, 8, 4, d=u8)",
+        "s = torch.arange(8, device='cuda', dtype=u8)\n"
+        "b = (a1[:, :, None] >> s) & 1\n"
+        "return a0 @ (b.reshape(8, 32).to(bf16) * 2 - 1).t()",
+        {"contraction.bf16": MM, "int32": (0, 8)},
+        H * 512 + 32,
+        H * 128,
+    ),
+    "wide numbers of a word are made one by one": (
+        "I(1000, 64, d=i32)",
+        "return a0[:, None] * 1000 + arange(4, d=i32)",
+        {"int32": (64 + 256, 2 * 256)},
+        4 * 64,
+        4 * 256,
+    ),
+    "codes of two words are no function of one": (
+        "I(256, 64, d=u8); I(256, 64, d=u8)",
+        "return (a0 & 15) * 16 + (a1 & 15)",
+        {"int32": (64 // 4 + 64, 4 * 64)},
+        128,
+        64,
+    ),
     # --------------------------------------------------------------------------------- sparse
     "CSR times a matrix: 8 elements": (
         "tensor([0, 2, 2, 5, 8]); tensor([0, 3, 1, 2, 5, 0, 4, 5]); R(8); R(6, 3)",
