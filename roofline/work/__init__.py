@@ -150,8 +150,8 @@ def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
     if all(mask is None or mask.value is not None for mask in masks):
         return ()
     return (
-        "The contents of an attention mask are data, or too large to compute: every pair was "
-        "counted.",
+        "The contents of an attention mask are data, or too large to compute: every pair that the "
+        "program does not hide was counted.",
     )
 
 

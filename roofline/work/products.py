@@ -229,8 +229,11 @@ HIDDEN = -1e4
 
 
 def shown_pairs(mask: TensorUse) -> Mask | None:
-    """Return the pairs of query and key that an attention mask keeps; ``None`` if unknown."""
+    """Return the pairs of query and key that an attention mask keeps; ``None`` if unknown.
+
+    Of a mask that is not known itself, those that the program does not hide: its elements matter.
+    """
     if mask.value is None:
-        return None
+        return mask.mask
     value = compact(mask.value)
     return value.astype(bool) if value.dtype.kind == "b" else value > HIDDEN

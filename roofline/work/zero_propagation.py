@@ -256,6 +256,9 @@ class _Known:
             return None  # a mask that is data has to be read to know what it says
         if use.storage in self._exclusive and op.operator.zeros != "where":
             return None
+        if use is op.arguments.get("attn_mask"):  # what hides a pair; a zero that is added does not
+            facts = self.facts(use)
+            return facts.zeros if use.dtype is torch.bool else facts.floor
         return self.facts(use).mask
 
     def _overwrite(self, op: TracedOp) -> None:
@@ -397,7 +400,7 @@ def _triangle(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("masked fill")
 def _masked_fill(op: TracedOp, facts: _Lookup) -> _Facts:
     x, mask, value = (op.arguments[name] for name in ("self", "mask", "value"))
-    truths = facts(mask).truths if mask.value is None else compact(mask.value).astype(bool)
+    _, truths = _bits(mask, facts)
     if truths is None:
         return _NOTHING
     filled = lifted(truths, len(op.result.shape))
@@ -422,29 +425,42 @@ def _where(op: TracedOp, facts: _Lookup) -> _Facts:
 
 @_rule("factor")
 def _mul(op: TracedOp, facts: _Lookup) -> _Facts:
-    """0 where any factor is; a positive number keeps minus infinity."""
+    """0 where any factor is; a positive factor keeps minus infinity."""
     x, y = (facts(argument) for argument in op.args[:2])
-    number = op.args[1]
-    positive = isinstance(number, (int, float)) and number > 0
-    return _Facts(_either(x.zeros, y.zeros), x.floor if positive else None)
+    first, second = op.args[:2]
+    floor = _either(
+        x.floor if _is_positive(second, y) else None, y.floor if _is_positive(first, x) else None
+    )
+    return _Facts(_either(x.zeros, y.zeros), floor)
+
+
+def _is_positive(factor: Any, facts: _Facts) -> bool:
+    """Tell whether a number, or every element of a tensor, is above zero."""
+    return factor > 0 if isinstance(factor, (int, float)) else facts.limits[0] > 0
 
 
 @_rule("quotient")
 def _div(op: TracedOp, facts: _Lookup) -> _Facts:
-    x = facts(_first(op))
-    number = op.args[1]
-    positive = isinstance(number, (int, float)) and number > 0
-    return _Facts(x.zeros, x.floor if positive else None)
+    x, y = (facts(argument) for argument in op.args[:2])
+    return _Facts(x.zeros, x.floor if _is_positive(op.args[1], y) else None)
 
 
 @_rule("sum")
 def _add(op: TracedOp, facts: _Lookup) -> _Facts:
     """0 where both terms are; minus infinity where any term is."""
     x, y = (facts(argument) for argument in op.args[:2])
-    added = not op.operator.cancels_equal and op.arguments.get("alpha", 1) > 0
     zeros = None if x.zeros is None or y.zeros is None else x.zeros & y.zeros
-    floor = _either(x.floor, y.floor) if added else x.floor
-    return _Facts(zeros if zeros is not None and zeros.any() else None, floor)
+    if op.operator.cancels_equal != (op.arguments.get("alpha", 1) < 0):
+        y = facts(_negative(op.args[1]))
+    return _Facts(zeros if zeros is not None and zeros.any() else None, _either(x.floor, y.floor))
+
+
+def _negative(term: Any) -> Any:
+    """Return a number or known contents with the sign reversed; ``None`` of other terms."""
+    if isinstance(term, (int, float)):
+        return -term
+    known = isinstance(term, TensorUse) and term.value is not None and term.value.dtype.kind in "if"
+    return replace(term, value=-term.value) if known else None
 
 
 @_rule("pad")
@@ -497,18 +513,25 @@ def _rows_of_an_index(op: TracedOp, facts: _Lookup) -> _Facts:
 
 @_rule("places of indices")
 def _places_of_indices(op: TracedOp, facts: _Lookup) -> _Facts:
-    """Keep zeros where no index points; put zeros where it does, if those are the values."""
-    target, values = op.arguments["self"], op.arguments["values"]
-    zeros, filling = facts(target).zeros, facts(values).zeros
-    clears = filling is not None and filling.all() and not op.arguments.get("accumulate")
+    """Keep what is known where no index points; where it does, take what the values all are."""
+    target, values = facts(op.arguments["self"]), facts(op.arguments["values"])
     indices = [use for use in op.arguments["indices"] if use is not None]
     if any(use.value is None for use in indices):
-        return _first_places(op, zeros)
-    named = at_indices(target, op.arguments["indices"])
-    if named.mask is None or not named.sure or (zeros is None and not clears):
+        return _first_places(op, target.zeros)
+    named = at_indices(op.arguments["self"], op.arguments["indices"])
+    if named.mask is None or not named.sure:
         return _NOTHING
-    kept = np.zeros((1,) * named.mask.ndim, dtype=bool) if zeros is None else zeros & ~named.mask
-    return _Facts(kept | named.mask) if clears else _certain(kept, False)
+    filling = _NOTHING if op.arguments.get("accumulate") else _of_all(values)
+    return _choose(named.mask, filling, target, len(op.result.shape))
+
+
+def _of_all(facts: _Facts) -> _Facts:
+    """Return what is known of every element, for a tensor of another shape."""
+    zeros, floor = (
+        everything(0) if mask is not None and mask.all() else None
+        for mask in (facts.zeros, facts.floor)
+    )
+    return _Facts(zeros, floor)
 
 
 def _first_places(op: TracedOp, zeros: Mask | None) -> _Facts:
@@ -629,9 +652,37 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
 def _opposite(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return the opposite of truths."""
     x = facts(_first(op))
-    if op.result.dtype is not torch.bool or x.zeros is None:
+    if op.result.dtype is not torch.bool:
         return _NOTHING
-    return _Facts(~x.zeros if x.rests_on_guess else x.truths, truths=x.zeros)
+    opposite = ~x.zeros if x.rests_on_guess and x.zeros is not None else x.truths
+    return _Facts(opposite, truths=x.zeros)
+
+
+@_rule("conjunction")
+def _conjunction(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return false where either operand is, and true where both are; bits alike."""
+    (zeros, truths), (others, other_truths) = (_bits(use, facts) for use in op.args[:2])
+    is_truth = op.result.dtype is torch.bool
+    both_true = _both(truths, other_truths) if is_truth else None
+    return _Facts(_either(zeros, others), truths=both_true)
+
+
+@_rule("disjunction")
+def _disjunction(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return true where either operand is, and false where both are; bits alike."""
+    (zeros, truths), (others, other_truths) = (_bits(use, facts) for use in op.args[:2])
+    is_truth = op.result.dtype is torch.bool
+    either_true = _either(truths, other_truths) if is_truth else None
+    return _Facts(_both(zeros, others), truths=either_true)
+
+
+def _bits(use: Any, facts: _Lookup) -> tuple[Mask | None, Mask | None]:
+    """Return the elements of an operand that are false, and those that are true."""
+    if isinstance(use, TensorUse) and use.dtype is torch.bool and use.value is not None:
+        truths = compact(use.value).astype(bool)
+        return ~truths, truths
+    known = facts(use)
+    return known.zeros, known.truths
 
 
 @_rule("comparison")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -86,9 +85,10 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
     alike = all(b == box for b in boxes)
     if alike and any(use.mask is None for use in uses):
         return Region(box, None)
-    if alike and all(_is_box_of(use, output, box) for use in uses):
-        masks = [use.mask for use in uses if use.mask is not None]
-        return _tightened(box, both(functools.reduce(operator.or_, masks)))
+    masks = [_mask_over(box, output, use) for use in uses] if alike else [None]
+    known = [mask for mask in masks if mask is not None]
+    if len(known) == len(masks):
+        return _tightened(box, both(functools.reduce(operator.or_, known)))
     return _tightened(box, _union(output, box, uses))
 
 
@@ -122,12 +122,23 @@ def _size_at(output: TensorUse, step: int) -> int:
     return next((n for n, own in zip(output.shape, output.stride) if own == step and n > 1), 0)
 
 
-def _is_box_of(use: TensorUse, output: TensorUse, box: Box) -> bool:
-    """Tell whether a use has the dimensions of a tensor, so that its mask is one over the box."""
-    steps = tuple(r.step * step for r, step in zip(box, output.stride))
-    moving = [n > 1 for n in use.shape]
-    strides = [list(itertools.compress(steps_of, moving)) for steps_of in (use.stride, steps)]
-    return use.shape == tuple(map(len, box)) and strides[0] == strides[1]
+def _mask_over(box: Box, output: TensorUse, use: TensorUse) -> Mask | None:
+    """Return the mask of a use of a whole box, as one over the box; ``None`` if dimensions differ.
+
+    Dimensions may have another order, and those of size 1 may be missing.
+    """
+    if use.mask is None:
+        return None
+    own = [(n, step) for n, step in zip(use.shape, use.stride) if n > 1]
+    dims = [(len(r), r.step * step) for r, step in zip(box, output.stride)]
+    moving = [dim for dim in dims if dim[0] > 1]
+    if sorted(own) != sorted(moving) or len(set(moving)) < len(moving):
+        return None
+    axes = [next(a for a, dim in enumerate(zip(use.shape, use.stride)) if dim == d) for d in moving]
+    ones = [axis for axis, n in enumerate(use.shape) if n == 1]
+    mask = use.mask.transpose([*axes, *ones])
+    sizes = iter(mask.shape)
+    return mask.reshape([next(sizes) if n > 1 else 1 for n, _ in dims])
 
 
 def _tightened(box: Box, mask: Mask | None) -> Region:

@@ -18,6 +18,10 @@ SMALL = "; ".join(["R(1, 1, 16, 8, d=bf16)"] * 3)
 BY_HAND = "return s.softmax(-1) @ a2"
 # A query that sees one key gives it the weight 1, whatever it is: it need not be read.
 CAUSAL = (3 * Q - H * 4 * 8, 3 * Q)
+DISTANCE = "d = arange(16) - arange(16)[:, None]\n"
+BY_CALL = "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=m.to(bf16))"
+ADDED = "return (a0 @ a1.mT / 2.8 + m.to(bf16)).softmax(-1) @ a2"
+KEYS = 2048 * 36  # of eight sequences: 2048, 4096, ... of 16384
 
 
 def attention(pairs, rows, width=8, values=8):
@@ -118,6 +122,74 @@ PROBLEMS = {
         attention(4 * SEEN, 64),
         CAUSAL,
         Q,
+    ),
+    **{
+        f"slopes of distances, causal {way}": (
+            f"{QKV}; torch.rand(2, device=DEV) + 1",
+            DISTANCE + mask + call,
+            {**attention(4 * SEEN, 64), "fp32": (2 * 4 * SEEN, 8 * 4 * SEEN + 512 + 3 * 256)},
+            (CAUSAL[0] + 8, CAUSAL[1] + 8),
+            Q,
+        )
+        for way, mask, call in (
+            (
+                "by masked_fill",
+                "m = a3[:, None, None] * d\nm = m.masked_fill(d > 0, -torch.inf)\n",
+                BY_CALL,
+            ),
+            ("by an index", "m = a3[:, None, None] * d\nm[:, d > 0] = -torch.inf\n", BY_CALL),
+            ("by a difference", "m = a3[:, None, None] * d - 1e9 * (d > 0)\n", ADDED),
+            (
+                "before the slopes",
+                "m = torch.where(d > 0, -torch.inf, d) * a3[:, None, None]\n",
+                ADDED,
+            ),
+        )
+    },
+    "slopes of distances in packed sequences": (
+        "; ".join(["R(20, 2, 8, d=bf16)"] * 3) + "; R(2); tensor([0, 4, 20])",
+        "out = []\n"
+        "for lo, hi in zip(a4.tolist()[:-1], a4.tolist()[1:]):\n"
+        "    d = arange(hi - lo) - arange(hi - lo)[:, None]\n"
+        "    m = (a3[:, None, None] * d).masked_fill(d > 0, -torch.inf).to(bf16)\n"
+        "    q, k, v = (t[lo:hi].transpose(0, 1)[None] for t in (a0, a1, a2))\n"
+        "    out += [F.scaled_dot_product_attention(q, k, v, attn_mask=m)[0].transpose(0, 1)]\n"
+        "return torch.cat(out)",
+        attention(2 * (SEEN + 10), 2 * 20),
+        (3 * H * 320 + 8 - H * 4 * 8, 3 * H * 320 + 8),
+        H * 320,
+        "brute force has no lengths that a list is made of",
+    ),
+    "a causal mask and a mask that is data": (
+        f"{SMALL}; R(16, 16) > 0",
+        "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=causal(16) & a3)",
+        {**attention(SEEN, 16), "int32": (SEEN // 4, SEEN)},
+        3 * H * 128 + SEEN,
+        H * 128,
+        "hides other pairs than the program does",
+    ),
+    "what is hidden by a triangle or by data": (
+        f"{SMALL}; R(16, 16) > 0",
+        "s = (a0 @ a1.mT).masked_fill(~causal(16) | a3, float('-inf'))\n" + BY_HAND,
+        {**attention(SEEN, 16), "int32": (SEEN // 4, SEEN)},
+        3 * H * 128 + SEEN,
+        H * 128,
+        "hides other pairs than the program does",
+    ),
+    "capped scores of a large cache up to known lengths": (
+        "R(8, 4, 2, 160, d=bf16); " + "; ".join(["R(8, 16384, 4, 160, d=bf16)"] * 2),
+        "s = 30 * torch.tanh(torch.einsum('bhgd,bshd->bhgs', a0, a1) / 30)\n"
+        "past = arange(16384) >= 2048 * (1 + arange(8)[:, None])\n"
+        "p = s.masked_fill(past[:, None, None], float('-inf')).softmax(-1)\n"
+        "return torch.einsum('bhgs,bshd->bhgd', p, a2)",
+        {
+            "contraction.bf16": 2 * 8 * KEYS * 320,
+            "fp32": (4 * 8 * KEYS, 8 * 8 * KEYS + 64 * 160),
+            "sfu": (2 * 8 * KEYS, 2 * 8 * KEYS + 64),
+        },
+        H * (8 * 8 * 160 + 2 * KEYS * 4 * 160),
+        H * 8 * 8 * 160,
+        "too large for brute force",
     ),
     "causal with fewer queries: later keys are not read": (
         "R(1, 1, 4, 8, d=bf16); R(1, 1, 16, 8, d=bf16); R(1, 1, 16, 8, d=bf16)",
