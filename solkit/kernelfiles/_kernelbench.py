@@ -40,7 +40,14 @@ _SEED = 42  # KernelBench src/eval.py, set_seed: any value does, so long as both
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
-    """Tell whether the pair of files is of this form, complete or not."""
+    """Tell whether the pair of files is of this form, complete or not.
+
+    A ``kernel`` for a ``reference`` and ``inputs`` only uses a class of such a name.
+    """
+    problem = reference or module
+    native = (module, "kernel"), (problem, "reference"), (problem, "inputs")
+    if all(hasattr(*part) for part in native) and not hasattr(problem, "get_inputs"):
+        return False
     return any(hasattr(m, name) for m in (module, reference) for name in ("Model", "ModelNew"))
 
 

@@ -49,6 +49,13 @@ def test_a_native_file_is_described(write):
     assert candidate.space.values == {"BLOCK": (32, 64)}
 
 
+def test_a_native_file_may_use_a_class_of_a_kernelbench_name(write):
+    wrapped = "return ModelNew()(x, y)".join(NATIVE.rsplit("return x + y", 1))
+    own = "\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n        return x + y\n"
+    problem = solkit.load(write(wrapped + own)).problem
+    assert (problem.format, problem.sizes["M"]) == ("native", 4)
+
+
 def test_every_shape_of_the_file_gives_a_case_with_all_its_sizes(write):
     cases = study(write(NATIVE)).cases
     assert [case.shape for case in cases] == [
