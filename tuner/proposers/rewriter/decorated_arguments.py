@@ -1,8 +1,9 @@
-"""Arguments that decorators give to launches are written where the launch is.
+"""Arguments that decorators and defaults give to launches are written where the launch is.
 
 * Of ``triton.autotune`` the first configuration is taken, since SolKit tunes sizes. It stands in a
   list, a module's constant, a function that returns a list, or a comprehension.
 * ``triton.heuristics`` computes arguments from others: these expressions become arguments.
+* A parameter that a launch leaves out has a default, such as a block's length.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _WORDS = frozenset(
 )
 """Arguments of ``autotune`` that do not choose: the last two undo what timing a kernel did."""
 _LITERALS = ("True", "False")
+_NUMBERS = (cst.Integer, cst.Float)
 
 
 def with_decorated_arguments(tree: cst.Module) -> cst.Module:
@@ -54,7 +56,21 @@ def with_decorated_arguments(tree: cst.Module) -> cst.Module:
     live = {launch.function.name for launch in text.live}
     for function in (f for name, f in text.functions.items() if name in live):
         pairs += _with_plain_launches(function, text) if function.tuned else []
+        pairs += [] if function.tuned else _with_defaults(function, text)
     return replace_each(tree, pairs) if pairs else tree
+
+
+def _with_defaults(function: JitFunction, text: KernelText) -> Iterator[Swap]:
+    """Yield changes that write the defaults of parameters which launches leave out."""
+    defaults = {
+        param.name.value: render_code(param.default)
+        for param in function.node.params.params
+        if isinstance(param.default, _NUMBERS)
+    }
+    for launch in text.launches_of(function.name):
+        missing = {name: code for name, code in defaults.items() if name not in launch.arguments}
+        if missing and not any(arg.star for arg in launch.call.args):
+            yield launch.call, _with_arguments(launch, missing)
 
 
 def _with_plain_launches(function: JitFunction, text: KernelText) -> list[Swap]:

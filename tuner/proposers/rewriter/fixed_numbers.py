@@ -4,31 +4,40 @@ The compiler then writes loops over taps out, divides by multiplying, and knows 
 next to each other. Triton compiles the function again for each value. So only settings change: what
 a model holds as an attribute, and what a launcher writes as a number; and sizes by which indices
 are divided, or that count the trips of a loop over single elements.
+
+Where a launch's chance is 0, as of a dropout that is left out, random numbers decide nothing: each
+is at least 0. It is 0 itself once in 2^31 draws, where ``>`` would say no.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._operations import FLIPPED, comparison_parts, is_zero
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
     Swap,
+    argument_of,
     assigned_names,
+    called_name,
     calls_within,
     expand_names,
     launcher_definition,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
     range_loop,
     render_code,
+    replace_each,
     single_assignment,
     substitute_names,
     walk_statements,
@@ -48,7 +57,8 @@ class FixedNumbers:
 
     Applies to parameters that were recorded as 32-bit integers and that no loaded value meets but
     to be divided by: such a value keeps its type then. A quotient of two constants would be rounded
-    down and not towards 0, so numbers in one stay.
+    down and not towards 0, so numbers in one stay. Random numbers that are compared with a chance
+    that the launch writes as 0 are not drawn.
     """
 
     kind = "fixed numbers"
@@ -62,23 +72,62 @@ class FixedNumbers:
             integers = _integers(launch, facts)
             settings = {name for name in integers if _is_setting(launch, name, attributes)}
             chosen[launch.function.name] = settings | (integers & _divisors(launch.function))
-        if source := _with_constants(text, chosen):
+        certain = {launch.function.name: _without_draws(launch) for launch in text.single}
+        if source := _with_constants(text, chosen, certain):
             listed = ", ".join(sorted(set().union(*chosen.values())))
-            yield Variant(
-                source,
-                f"Known when the kernel is compiled, {listed} cost no divisions and no loops of "
-                f"unknown length; each value is compiled for itself{why}.",
-            )
+            undrawn = ", ".join(name for name, function in certain.items() if function is not None)
+            intents = [f"Random numbers decide nothing in {undrawn}."] if undrawn else []
+            if listed:
+                intents.append(
+                    f"Known when the kernel is compiled, {listed} cost no divisions and no loops "
+                    f"of unknown length; each value is compiled for itself{why}."
+                )
+            yield Variant(source, " ".join(intents))
 
 
-def _with_constants(text: KernelText, chosen: dict[str, set[str]]) -> str:
-    """Return the file with parameters as compile-time constants; empty if there are none."""
+def _with_constants(
+    text: KernelText,
+    chosen: Mapping[str, set[str]],
+    certain: Mapping[str, JitFunction | None],
+) -> str:
+    """Return the file with parameters as compile-time constants; empty if nothing changes.
+
+    Args:
+        text: the file.
+        chosen: the parameters, by function.
+        certain: functions without draws that decide nothing, where there are any.
+    """
     functions = {
-        function.name: _with_constant_params(function, chosen[function.name])
+        name: _with_constant_params(certain[name] or launch.function, chosen[name])
         for launch in text.single
-        if chosen[(function := launch.function).name]
+        if chosen[name := launch.function.name] or certain[name] is not None
     }
     return changed_text(text, functions=functions) if functions else ""
+
+
+def _without_draws(launch: Launch) -> JitFunction | None:
+    """Return a function whose random numbers are not compared with 0; ``None`` if none are."""
+    function = launch.function
+    zeros = {name for name, value in launch.arguments.items() if is_zero(value)}
+    zeros = {name for name in zeros if not function.reassigned(name)}
+    values, pairs = single_values(function.body, function.params), list[Swap]()
+    for node in nodes_within(*function.body) if zeros else ():
+        if not isinstance(node, cst.Comparison):
+            continue
+        first, sign, second = comparison_parts(node) or (node, "", node)
+        if isinstance(first, cst.Name) and first.value in zeros:
+            first, sign, second = second, FLIPPED.get(sign, ""), first
+        if not (isinstance(second, cst.Name) and second.value in zeros and sign in FLIPPED):
+            continue
+        drawn = values.get(first.value, first) if isinstance(first, cst.Name) else first
+        offset = argument_of(drawn, 1, "offset") if called_name(drawn) == "tl.rand" else None
+        if offset is not None and names_within(offset) - {"tl"} <= {*values, *function.params}:
+            # a block of the same shape, whose values the compiler knows
+            code = render_code(parenthesized(offset))
+            truth = parse_expression(f"{code} {'==' if sign[0] == '>' else '!='} {code}")
+            pairs.append((node, truth.with_changes(lpar=node.lpar, rpar=node.rpar)))
+    node = replace_each(function.node, pairs) if pairs else function.node
+    return replace(function, node=node) if pairs else None
 
 
 def _with_constant_params(function: JitFunction, names: set[str]) -> cst.FunctionDef:

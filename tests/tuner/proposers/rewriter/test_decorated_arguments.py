@@ -94,3 +94,24 @@ def test_what_decorators_decide_otherwise_stays(old, new):
     source = SOURCE.replace(old, new)
     assert source != SOURCE
     assert "@triton.autotune(" in canonical_form(HEADER + source)
+
+
+def test_defaults_that_a_launch_leaves_out_are_arguments():
+    source = """
+@triton.jit
+def add(x, y, n, by=1.5, other=None, B: tl.constexpr = 64):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.load(x + at, mask=at < n) + by, mask=at < n)
+
+
+def kernel(x):
+    y, z = torch.empty_like(x), torch.empty_like(x)
+    add[(9,)](x, y, x.numel())
+    add[(9,)](y, z, x.numel(), B=32, num_warps=2)
+    return z
+"""
+    text = parse_kernel(canonical_form(HEADER + source))
+    one, two = ({n: render_code(v) for n, v in each.arguments.items()} for each in text.launches)
+    assert {"by": "1.5", "B": "64"}.items() <= one.items()
+    assert {"by": "1.5", "B": "32"}.items() <= two.items()
+    assert "other" not in one

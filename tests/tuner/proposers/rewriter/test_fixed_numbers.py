@@ -92,3 +92,37 @@ def test_constants_that_say_what_is_computed_are_no_sizes_of_blocks():
     variants = list(Retile().variants(text, Facts(brief(POOL))))
     assert all("taps" not in v.source.split("SPACE")[1].split("}")[0] for v in variants)
     assert all(", 3, 2, 1," in v.source for v in variants)
+
+
+DROPOUT = """
+@triton.jit
+def drop(x, y, n, p, seed, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    drawn = tl.rand(seed, at)
+    v = tl.load(x + at, mask=at < n)
+    tl.store(y + at, tl.where({}, v / (1 - p), 0.0), mask=at < n)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    drop[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), {}, 1, BLOCK=64)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "chance", "known"),
+    [
+        ("drawn > p", "0.0", "at == at"),
+        ("p <= tl.rand(seed, 2 * at)", "0", "(2 * at) == (2 * at)"),
+        ("drawn < p", "0.0", "at != at"),
+        ("drawn > p", "0.1", ""),
+        ("drawn * 2 > p", "0.0", ""),
+        ("at >= p", "0.0", ""),
+    ],
+)
+def test_numbers_of_no_chance_are_not_drawn(test, chance, known):
+    text = parse_kernel(HEADER + DROPOUT.format(test, chance))
+    results = list(FixedNumbers().variants(text, Facts(brief(DROPOUT))))
+    assert len(results) == bool(known)
+    assert all(f"tl.where({known}, v / (1 - p), 0.0)" in result.source for result in results)
