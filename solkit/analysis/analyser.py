@@ -51,6 +51,8 @@ _UNKEPT = ("capture", "compile", "compile_listed")
 and may be emptied."""
 _FIRST = ("problem", "analyse", "compile")
 """Methods for which a measurement may wait; others say what comes later."""
+_Group = tuple[list[Configuration], str, dict[str, Stamp]]
+"""Configurations of one file at one shape, with the cache's key of all and the file's stamps."""
 _AHEAD = 2 * max(_TOGETHER.values())  # requests per worker in the queue, so that none runs dry
 T = TypeVar("T")
 
@@ -178,13 +180,13 @@ class Analyser:
         read: dict[int, Stamps] | None = None,
         goes_first: bool = False,
     ) -> Future[Analysed]:
-        """Submit a configuration; `read` gets what its worker had read, by identity."""
+        """Submit a configuration; `read` gets its worker's stamps, by its identity."""
 
         def converted(answer: Answer | SolkitError) -> Analysed:
             if isinstance(answer, SolkitError):
                 return Analysed(configuration, error=answer)
             if read is not None:
-                read[id(answer.stamps)] = answer.stamps
+                read[id(configuration)] = answer.stamps
             return Analysed(configuration, answer.value, seconds=answer.seconds)
 
         args = dict(configuration.shape), dict(configuration.params)
@@ -203,23 +205,13 @@ class Analyser:
             configurations: what to analyse.
             depth: as for `submit`.
         """
-        return self._analysed(configurations, depth)
-
-    def _analysed(
-        self,
-        configurations: Iterable[Configuration],
-        depth: Depth,
-        read: dict[int, Stamps] | None = None,
-        goes_first: bool = False,
-    ) -> Iterator[Analysed]:
-        """Yield as `analysed` does; `read` and `goes_first` are as for `_submit_from`."""
         done: queue.SimpleQueue[Future[Analysed]] = queue.SimpleQueue()
         pending: set[Future[Analysed]] = set()
         source_of = functools.cache(Source.here)  # it reads the whole environment
         try:
             for configuration in configurations:
                 source = source_of(configuration.path, configuration.reference)
-                future = self._submit_from(source, configuration, depth, read, goes_first)
+                future = self._submit_from(source, configuration, depth)
                 pending.add(future)
                 future.add_done_callback(done.put)
                 while not done.empty() or len(pending) > _AHEAD * self._workers:
@@ -240,25 +232,45 @@ class Analyser:
         for configuration in configurations:
             shape = canonical(configuration.shape)
             groups[configuration.path, configuration.reference, shape].append(configuration)
-        results = [result for group in groups.values() for result in self._captured_group(group)]
+        entries = [(group, *self._captured_entry(group)) for group in groups.values()]
+        cached = [self._cache.get(key) for _, key, _ in entries]
+        missing = [entry for entry, answers in zip(entries, cached, strict=True) if answers is None]
+        results = self._captured_together(missing)
+        for (group, _, _), answers in zip(entries, cached, strict=True):
+            results += map(Analysed, group, answers or ())
         by_configuration = {id(result.configuration): result for result in results}
         return [by_configuration[id(configuration)] for configuration in configurations]
 
-    def _captured_group(self, group: Sequence[Configuration]) -> list[Analysed]:
-        """Return the captured configurations of one file at one shape, in any order."""
+    def _captured_entry(self, group: Sequence[Configuration]) -> tuple[str, dict[str, Stamp]]:
+        """Return the cache's key of configurations of one file at one shape, and its stamps."""
         source = Source.here(group[0].path, group[0].reference)
         args = dict(group[0].shape), tuple(canonical(one.params) for one in group)
-        key, stamps = self._entry(source, "captured", args)
-        cached = self._cache.get(key)
-        if cached is not None:
-            return [Analysed(*pair) for pair in zip(group, cached, strict=True)]
+        return self._entry(source, "captured", args)
+
+    def _captured_together(self, groups: Sequence[_Group]) -> list[Analysed]:
+        """Capture the configurations of groups, all at a time, and keep each group's answers."""
+        configurations = [one for group, _, _ in groups for one in group]
+        source_of = functools.cache(Source.here)
         read: dict[int, Stamps] = {}
-        is_alone = len(group) == 1  # a measurement may wait for it: a ranking captures many
-        results = list(self._analysed(group, Depth.CAPTURED, read, is_alone))
-        values = {id(result.configuration): result.analysis for result in results}
-        answers = [values[id(configuration)] for configuration in group]
-        if all(answer is not None and answer.failure != _TIMED_OUT for answer in answers):
-            self._keep(key, answers, functools.reduce(Stamps.and_, read.values()), stamps)
+        is_alone = len(configurations) == 1  # a measurement may wait for it: a ranking has many
+        with self._pool.filling():
+            futures = [
+                self._submit_from(
+                    source_of(one.path, one.reference), one, Depth.CAPTURED, read, is_alone
+                )
+                for one in configurations
+            ]
+        try:
+            results = [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+        answers = {id(result.configuration): result.analysis for result in results}
+        for group, key, stamps in groups:
+            values = [answers[id(configuration)] for configuration in group]
+            if all(value is not None and value.failure != _TIMED_OUT for value in values):
+                stamps_read = {id(read[id(one)]): read[id(one)] for one in group}.values()
+                self._keep(key, values, functools.reduce(Stamps.and_, stamps_read), stamps)
         return results
 
     def compile(self, configuration: Configuration) -> Future[None]:

@@ -230,6 +230,13 @@ class Pool:
                 self._threads[-1].start()
             self._changed.notify()
 
+    def filling(self) -> contextlib.AbstractContextManager[object]:
+        """Return a block in which no task begins, so that those submitted there are shared out.
+
+        Otherwise the first of many would each get a worker that has to load their file.
+        """
+        return self._changed
+
     def close(self) -> None:
         """Cancel what waits, and end all workers."""
         with self._changed:

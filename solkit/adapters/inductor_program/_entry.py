@@ -186,9 +186,9 @@ def state_conditions(tensors: Sequence[str]) -> Iterator[str]:
         tensors: expressions for tensors. Kernels are launched on the current GPU.
     """
     yield f"torch.get_default_dtype() is {torch.get_default_dtype()}"
-    yield f"torch.is_autocast_enabled() is {torch.is_autocast_enabled()}"
-    is_deterministic = torch.are_deterministic_algorithms_enabled()
-    yield f"torch.are_deterministic_algorithms_enabled() is {is_deterministic}"
+    for name in ("is_autocast_enabled", "are_deterministic_algorithms_enabled"):
+        is_set = getattr(torch, name)()
+        yield f"{'' if is_set else 'not '}torch.{name}()"
     for text in tensors[1:]:
         yield f"{text}.device == {tensors[0]}.device"
     if tensors:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -181,7 +181,7 @@ class Recipes:
         function = workload.kernel if isinstance(workload.kernel, partial) else None
         if function is None:
             return None, frozenset(), "its parameters are not bound as keywords"
-        if why := _unsound_reason(function.func):
+        if why := _unsound_reason(function.func, params):
             return None, frozenset(), why
         steps = Steps(params, make_stand_in, fixed, keeping_line)
         stand_ins = steps.mapping(dict)
@@ -254,29 +254,98 @@ def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
 # ---------------------------------------------------------------------------------- soundness
 
 
-def _unsound_reason(launcher: Callable[..., Any]) -> str:
-    """Say why a launcher cannot be followed: it, or a function it calls, looks at identities."""
+def _unsound_reason(launcher: Callable[..., Any], followed: Collection[str]) -> str:
+    """Say why a launcher cannot be followed: it, or a function it calls, looks at identities.
+
+    Args:
+        launcher: gets stand-ins for some of its parameters.
+        followed: their names.
+    """
+    module = inspect.getmodule(launcher)
     try:
-        tree = syntax_tree(inspect.getsource(inspect.getmodule(launcher) or launcher))
+        tree = syntax_tree(inspect.getsource(module or launcher))
     except (OSError, TypeError, SyntaxError):
         return "its source is not known"
-    looks = (
-        _look_at_a_value(node)
-        for part in _reached_definitions(tree, launcher.__name__)
-        for node in ast.walk(part)
-    )
+    parts = _reached_definitions(tree, launcher.__name__)
+    sight = _Sight(getattr(module, "torch", None) is torch, _inputs(parts, launcher, followed))
+    looks = (sight.look_at(node) for part in parts for node in ast.walk(part))
     return next(filter(None, looks), "")
 
 
-def _look_at_a_value(node: ast.AST) -> str:
-    if isinstance(node, ast.Compare) and any(map(_tells_apart, node.ops, node.comparators)):
-        return f"line {node.lineno} compares by `is`"
-    if isinstance(node, ast.MatchSingleton) and node.value is not None:
-        return "a case of a match compares by `is`"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        is_identity = node.func.id in ("type", "id") and len(node.args) == 1
-        return f"line {node.lineno} calls {node.func.id}()" if is_identity else ""
-    return ""
+def _inputs(
+    parts: Sequence[ast.stmt], launcher: Callable[..., Any], followed: Collection[str]
+) -> frozenset[str]:
+    """Return the parameters of a launcher that hold what was handed to it, and no stand-in.
+
+    `parts` are the launcher's definition, and those of what it calls.
+    """
+    name = launcher.__name__
+    definition = next((part for part in parts if getattr(part, "name", "") == name), None)
+    nodes = [node for part in parts for node in ast.walk(part)]
+    is_called = any(isinstance(node, ast.Name) and node.id == name for node in nodes)
+    if not isinstance(definition, ast.FunctionDef) or is_called:
+        return frozenset()
+    own = {node.arg for node in ast.walk(definition.args) if isinstance(node, ast.arg)}
+    inner = [node for statement in definition.body for node in ast.walk(statement)]
+    bound = {node.arg for node in inner if isinstance(node, ast.arg)}
+    bound |= {n.id for n in inner if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    names = ("name", "asname", "rest")  # of exceptions, imports and patterns
+    bound |= {str(getattr(node, field, "")) for node in inner for field in names}
+    return frozenset(own - bound - set(followed))
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """What a launcher may look at: a stand-in is another object than its value.
+
+    Attributes:
+        has_torch: whether ``torch`` is PyTorch in the launcher's module.
+        inputs: names that hold what was handed to the launcher.
+    """
+
+    has_torch: bool
+    inputs: frozenset[str]
+
+    def look_at(self, node: ast.AST) -> str:
+        """Say what a node does that gives a stand-in another answer; empty for nothing."""
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+            if any(map(self._tells_apart, node.ops, operands, operands[1:])):
+                return f"line {node.lineno} compares by `is`"
+        if isinstance(node, ast.MatchSingleton) and node.value is not None:
+            return "a case of a match compares by `is`"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            is_identity = node.func.id in ("type", "id") and len(node.args) == 1
+            if is_identity and not self._is_input(node.args[0]):
+                return f"line {node.lineno} calls {node.func.id}()"
+        return ""
+
+    def _tells_apart(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
+        """Tell whether a comparison of identity may differ for a stand-in and its value."""
+        if not isinstance(operator, (ast.Is, ast.IsNot)):
+            return False
+        if self._is_no_plain(left) or self._is_no_plain(right):
+            return False  # a stand-in is for a number or a string
+        return not all(isinstance(x, ast.Constant) or self._is_input(x) for x in (left, right))
+
+    def _is_no_plain(self, node: ast.expr) -> bool:
+        """Tell whether an expression is neither a plain value nor a stand-in for one."""
+        if isinstance(node, ast.Constant):
+            return node.value is None
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Name) and node.func.id == "type"
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            return False
+        constant = getattr(torch, node.attr, 0)  # such as a dtype or a layout
+        return self.has_torch and node.value.id == "torch" and type(constant).__module__ == "torch"
+
+    def _is_input(self, node: ast.expr) -> bool:
+        """Tell whether an expression is a part of what was handed to the launcher."""
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+                return False
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self.inputs
 
 
 def _reached_definitions(tree: ast.Module, name: str) -> list[ast.stmt]:
@@ -294,12 +363,6 @@ def _reached_definitions(tree: ast.Module, name: str) -> list[ast.stmt]:
         queue.extend(called - reached)
         reached |= called
     return [defined[name_used] for name_used in reached & defined.keys()]
-
-
-def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
-    """Tell whether it compares identity, other than with ``None``."""
-    is_none = isinstance(other, ast.Constant) and other.value is None
-    return isinstance(operator, (ast.Is, ast.IsNot)) and not is_none
 
 
 def are_captures_equal(a: Captured, b: Captured) -> bool:

@@ -112,6 +112,13 @@ def writing(x, *, BLOCK=64, PARTS=2):
     return x
 
 
+def guarded(x, parts=1, *, BLOCK=64, num_warps=4):
+    if x.layout is not torch.strided or type(parts) is not int or parts is True:
+        return x
+    add_kernel[(triton.cdiv(N, BLOCK),)](x, x, N, parts, BLOCK, num_warps=num_warps)
+    return x
+
+
 def autotuned(x, *, SCALE=1):
     out = torch.empty(N * SCALE, device=x.device)
     tuned_kernel[lambda meta: (triton.cdiv(N, meta["BLOCK"]), SCALE)](x, out, N)
@@ -128,6 +135,7 @@ FOLLOWED = [  # with the number of recorded runs that all configurations take
     (described, {"BLOCK": (64, 128, 256), "num_warps": (1, 4)}, 1),
     (of_values, {"BLOCK": (64, 128), "PARTS": (2, 4)}, 3),
     (writing, {"BLOCK": (64, 128), "PARTS": (2, 4)}, 2),
+    (guarded, {"BLOCK": (64, 128, 256), "num_warps": (1, 4)}, 1),
     (autotuned, {"BLOCK": (64, 128, 256), "num_warps": (2, 4), "SCALE": (1, 2)}, 1),
 ]
 OWN = {"autotuned": ("SCALE",)}
@@ -187,8 +195,9 @@ def counting(x, *, BLOCK=64):
     return x
 
 
-def identity(x, *, BLOCK=64, FIRST=False):
-    add_kernel[(2 if FIRST is True else 4,)](x, x, N, 1, BLOCK)
+def identity(x, *, BLOCK=64):
+    size = BLOCK
+    add_kernel[(2 if size is N else 4,)](x, x, N, 1, BLOCK)
     return x
 
 
