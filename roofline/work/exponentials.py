@@ -24,26 +24,74 @@ def with_shared_exponentials(
 ) -> list[Cost | None]:
     """Return the costs without exponentials that an earlier op has already computed.
 
+    Two consequences are left out, too: with exp(a) and exp(b) at hand the logarithm of their sum
+    takes no further exponential, and that of exp(a), or of a softmax, is a shift of a.
+
     Args:
         ops: in program order.
         costs: of each; ``None`` if unknown.
     """
     makers: dict[int, list[TracedOp]] = defaultdict(list)
-    computed: dict[tuple[TensorUse, int], int] = {}
+    computed: dict[_Source, int] = {}
     shared: list[Cost | None] = []
+    sums: list[tuple[int, list[tuple[TensorUse, _Source]]]] = []
     for op, cost in zip(ops, costs, strict=True):
+        record = op.operator
         for use in (*op.outputs, *op.written):
             makers[use.storage].append(op)
-        operand = op.arguments.get(op.operator.exponentials) if op.operator.exponentials else None
-        if cost is None or not isinstance(operand, TensorUse) or operand.dtype.is_complex:
-            shared.append(cost)
-            continue
-        tensor = _without_shifts(operand, makers)
-        source = tensor, len(makers.get(tensor.storage, ()))  # another one after a write in place
-        already = min(computed.get(source, 0), operand.distinct)
-        computed[source] = max(computed.get(source, 0), operand.distinct)
-        shared.append(_with_fewer(cost, already) if already else cost)
+        operands = [op.arguments.get(name) for name in record.exponentials.split()]
+        parts = [
+            (part, _source_of(part, makers))
+            for operand in operands
+            if isinstance(operand, TensorUse) and not operand.dtype.is_complex
+            for part in _parts(operand, makers)
+        ]
+        if cost is not None and _is_of_exponentials(op.arguments.get(record.logarithms), makers):
+            cost = _with_fewer(cost, op.result.distinct)
+        elif cost is not None and len(operands) > 1 and len(parts) > 1:
+            sums.append((len(shared), parts))
+        elif cost is not None and parts:
+            already = sum(min(computed.get(source, 0), part.distinct) for part, source in parts)
+            for part, source in parts:
+                computed[source] = max(computed.get(source, 0), part.distinct)
+            cost = _with_fewer(cost, already) if already else cost
+        shared.append(cost)
+    for position, parts in sums:  # the exponentials may come after the logarithm
+        cost = shared[position]
+        if cost is not None and all(computed.get(key, 0) >= part.distinct for part, key in parts):
+            shared[position] = _with_fewer(cost, ops[position].result.distinct)
     return shared
+
+
+_Source = tuple[TensorUse, int]
+"""A tensor, and how many ops had made or written its storage."""
+
+
+def _source_of(use: TensorUse, makers: dict[int, list[TracedOp]]) -> _Source:
+    tensor = _without_shifts(use, makers)
+    return tensor, len(makers.get(tensor.storage, ()))  # another one after a write in place
+
+
+def _parts(use: TensorUse, makers: dict[int, list[TracedOp]]) -> list[TensorUse]:
+    """Return the tensors that one is joined of."""
+    made_by = makers.get(use.storage, [])
+    joined = len(made_by) == 1 and made_by[0].operator.needs in ("cat", "stack")
+    return list(made_by[0].inputs) if joined and made_by[0].result.numel == use.numel else [use]
+
+
+def _is_of_exponentials(use: object, makers: dict[int, list[TracedOp]]) -> bool:
+    """Tell whether elements are exponentials of others, each times a factor of its line."""
+    for _ in range(_DEEP):
+        made_by = makers.get(use.storage, []) if isinstance(use, TensorUse) else []
+        if len(made_by) != 1:
+            return False
+        record = made_by[0].operator
+        if record.exponentials and record.zero_at_minus_inf:
+            return True
+        if not (record.moves and record.aligned and made_by[0].inputs):
+            return False
+        use = made_by[0].inputs[0]
+    return False
 
 
 def _with_fewer(cost: Cost, count: int) -> Cost:

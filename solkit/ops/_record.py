@@ -163,7 +163,9 @@ class Operator:
         adds_terms: whether it adds terms with factors (``alpha``, ``beta``, ``value``, ``weight``).
         commutes: whether its two operands may change places.
         cancels_equal: whether it is zero for two equal operands.
-        exponentials: the argument of whose elements it takes an exponential each, up to a shift.
+        exponentials: arguments, parted by spaces, of whose elements it takes an exponential each,
+            up to a shift; of several it takes the logarithm of their sum.
+        logarithms: the argument of whose elements it takes a logarithm each.
         multiplies: whether a zero in one operand makes another one needless.
         divides: likewise, but the operand ``other`` is a divisor.
         neutral: arguments, parted by spaces, and the value of one of them with which the in-place
@@ -232,6 +234,7 @@ class Operator:
     commutes: bool = False
     cancels_equal: bool = False
     exponentials: str = ""
+    logarithms: str = ""
     multiplies: bool | None = None
     divides: bool = False
     neutral: tuple[str, float] | None = None

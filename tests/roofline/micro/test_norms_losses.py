@@ -135,6 +135,35 @@ PROBLEMS = {
         F * N,
         F * 16,
     ),
+    **{
+        # p and q at hand, log(b p + (1 - b) q) takes one logarithm
+        f"Jensen and Shannon's divergence, {way}": (
+            f"{X}; {X}",
+            "s, t = a0.log_softmax(-1), a1.log_softmax(-1)\n"
+            f"m = {mean}\nreturn (t.exp() * (t - m) + s.exp() * (s - m)).sum(-1)",
+            {"fp32": (6 * N, 24 * N), "sfu": (3 * N, 3 * N + 32)},
+            F * 2 * N,
+            F * 16,
+        )
+        for way, mean in {
+            "by logaddexp": "torch.logaddexp(s - 1.2, t - 0.36)",
+            "by logsumexp": "torch.stack([s, t]).logsumexp(0)",
+        }.items()
+    },
+    "logaddexp: of the difference": (
+        f"{X}; {X}",
+        "return torch.logaddexp(a0, a1) * a0.exp()",
+        {"fp32": (3 * N, 4 * N), "sfu": 3 * N},
+        F * 2 * N,
+        F * N,
+    ),
+    "entropy: the logarithm of a softmax is a shift": (
+        X,
+        "p = a0.softmax(-1)\nreturn -(p * p.log()).sum(-1)",
+        {"fp32": (4 * N, 8 * N), "sfu": (N, N + 32)},
+        F * N,
+        F * 16,
+    ),
     "centred columns": (
         X,
         "return a0 - a0.mean(0)",
