@@ -1,13 +1,16 @@
 """Methods of blocks become functions: ``k.trans(1, 0)`` and ``k.T`` are ``tl.trans(k)``.
 
 ``tl.fma(a, b, c)`` is ``a * b + c``, of which the compiler makes one instruction as well, and the
-axis of ``tl.program_id`` has no keyword.
+axis of ``tl.program_id`` has no keyword. ``libdevice.pow(a, 2.0)`` is ``a * a``: a power costs some
+hundred instructions, and is off by up to 4 units in the last place (CUDA C++ Programming Guide,
+appendix on mathematical functions).
 """
 
 from __future__ import annotations
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._operations import converted_value
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     Swap,
@@ -28,6 +31,9 @@ _METHODS = frozenset(
     ("trans", "sum", "max", "min", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid")
 )
 """Methods of Triton's blocks that are functions of the same name with the block ahead."""
+
+_POWERS = {"2": 2, "2.0": 2, "3": 3, "3.0": 3}
+"""Exponents as written, and how many factors are the same."""
 
 
 def with_function_calls(function: JitFunction) -> cst.FunctionDef:
@@ -51,6 +57,8 @@ def _function_code(node: cst.CSTNode, own: set[str]) -> str:
             return ""
         first, second, third = (render_code(parenthesized(arg.value)) for arg in node.args)
         return f"({first} * {second} + {third})"
+    if power := _power_code(node, own):
+        return power
     if called_name(node) in ("tl.program_id", "tl.num_programs") and isinstance(node, cst.Call):
         axis = argument_of(node, 0, "axis")
         is_named = axis is not None and node.args[0].keyword is not None
@@ -66,6 +74,25 @@ def _function_code(node: cst.CSTNode, own: set[str]) -> str:
     if name == "trans" and others in (["1", "0"], ["(1, 0)"]):
         others = []
     return f"tl.{name}({', '.join([render_code(block), *others])})"
+
+
+def _power_code(node: cst.CSTNode, own: set[str]) -> str:
+    """Return a small power as a product; empty if a node is none, or its base is costly to repeat.
+
+    Blocks have no method for powers, so they are functions of a module, however that is named.
+    """
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return ""
+    if node.func.attr.value != "pow" or len(node.args) != 2 or _is_block(node.func.value, own):
+        return ""
+    base, exponent = (arg.value for arg in node.args)
+    count = _POWERS.get(render_code(exponent), 0)
+    calls = [part for part in nodes_within(base) if isinstance(part, cst.Call)]
+    if not count or any(arg.keyword or arg.star for arg in node.args):
+        return ""
+    if any(converted_value(call) is None for call in calls):
+        return ""
+    return f"({' * '.join([render_code(parenthesized(base))] * count)})"
 
 
 def _is_block(node: cst.BaseExpression, own: set[str]) -> bool:

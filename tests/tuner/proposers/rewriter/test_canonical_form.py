@@ -320,3 +320,30 @@ def kernel(x):
 """
     (launch,) = parse_kernel(canonical_form(HEADER + source)).launches
     assert launch.launcher.name.value == ("kernel" if is_inlined else "copied")
+
+
+@pytest.mark.parametrize(
+    ("power", "product"),
+    [
+        ("libdevice.pow(x.to(tl.float32), 2.0)", "x.to(tl.float32) * x.to(tl.float32)"),
+        ("tl.math.pow(x + 1, 3)", "(x + 1) * (x + 1) * (x + 1)"),
+        ("libdevice.pow(x, 2.5)", "libdevice.pow(x, 2.5)"),
+        ("libdevice.pow(2.0, x)", "libdevice.pow(2.0, x)"),
+        ("libdevice.pow(tl.load(X + i + 1), 2.0)", "libdevice.pow(tl.load(X + i + 1), 2.0)"),
+    ],
+)
+def test_small_powers_are_products(power, product):
+    source = f"""
+@triton.jit
+def raised(X, Y):
+    i = tl.program_id(0)
+    x = tl.load(X + i)
+    tl.store(Y + i, {power})
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    raised[(x.numel(),)](x, y)
+    return y
+"""
+    assert product in canonical_form(HEADER + source)
