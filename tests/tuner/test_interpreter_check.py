@@ -672,15 +672,26 @@ def test_a_candidate_alone_is_first_tried_where_five_sizes_have_few_elements():
 
 
 @pytest.mark.slow
-def test_sizes_of_a_candidate_alone_that_would_take_too_long_are_left_out(checker, alone):
+@pytest.mark.parametrize(
+    ("returned", "expected", "reason"),
+    [
+        ("out", Checked.RIGHT, "at 2 sizes"),
+        ("x", Checked.UNCHECKED, "off by"),  # it may need the size that is left out
+    ],
+)
+def test_sizes_of_a_candidate_alone_that_would_take_too_long_are_left_out(
+    checker, alone, returned, expected, reason
+):
     path = alone / "alone.py"
-    # 2^20 elements take 80 s
-    slow = "    import time; time.sleep(x.numel() / 12800)\n    return x * 2\n"
-    text = WHOLE_BLOCKS.replace("    return x * 2\n", slow, 1)
+    text = WHOLE_BLOCKS.replace("def inputs(N=4096,", "def inputs(N=4096, M=256, K=256,")
+    slow = "    import time; time.sleep(0.001)\n    return x * 2\n"  # 65 s at 2^16 times the work
+    text = text.replace("    return x * 2\n", slow, 1).replace("return out", f"return {returned}")
     path.write_text(HEADER + text, encoding="utf-8")
-    result, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 1 << 20})
-    assert result is Checked.RIGHT
-    assert "at 1 size; 1 more would take over 18 s" in why
+    sizes = {"N": 1 << 20, "M": 256, "K": 256}
+    result, why = checker.check_alone(str(path), None, {"BLOCK": 64}, sizes)
+    assert result is expected
+    assert reason in why
+    assert why.endswith("; 1 more would take over 18 s")
 
 
 @pytest.mark.parametrize(
