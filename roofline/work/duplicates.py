@@ -1,6 +1,7 @@
 """Work that an implementation need not do: common subexpressions, and constants.
 
-An op that was called before with the same operands is not done again. What follows from the program
+An op that was called before with the same operands is not done again. A copy of a tensor that the
+program has computed is that tensor, as a kernel may return one twice. What follows from the program
 alone (a causal mask, a table of frequencies) can be computed ahead.
 """
 
@@ -40,6 +41,9 @@ def merged(program: Program) -> Program:
             continue
         if any(use.storage in renamed for use in op.inputs):
             op = op.mapped(rename)
+        if rewrites.is_copy(op):
+            renamed[op.result.storage] = op.inputs[0].storage
+            continue
         key = _key(op, rewrites.keys_of(op, rename), writes)
         end, before = first.setdefault(key, (rewrites.end(op), op)) if key is not None else (0, op)
         if before is op or end > position:
@@ -58,11 +62,23 @@ class _Rewrites:
     def __init__(self, program: Program) -> None:
         self.ops = program.ops
         self.storages = {use.storage for op in program.ops for use in op.written}
+        self.created = {use.storage for op in program.ops for use in op.outputs}
         self.touching: defaultdict[int, list[int]] = defaultdict(list)
         for position, op in enumerate(program.ops):
             uses = {use.storage for use in (*op.inputs, *op.written)}
             for storage in uses & self.storages:
                 self.touching[storage].append(position)
+
+    def is_copy(self, op: TracedOp) -> bool:
+        """Tell whether an op copies what the program has computed, and no one writes to either."""
+        if not (op.operator.moves and op.operator.aligned) or len(op.inputs) != 1 or op.written:
+            return False
+        source, copy = op.inputs[0], op.result
+        return (
+            {source.storage, copy.storage}.isdisjoint(self.storages)
+            and source.storage in self.created
+            and replace(source, storage=copy.storage) == copy
+        )
 
     def positions(self, op: TracedOp) -> set[int]:
         """Return the ops that write into what an op makes, by their numbers."""

@@ -191,6 +191,22 @@ PROBLEMS = {
     ),
     "a row set to a number": (X, "a0[0] = 0.5\nreturn a0", {}, 0, F * 32),
     "a row set to another": (f"{X}; R(32)", "a0[3] = a1\nreturn a0", {}, F * 32, F * 32),
+    "a result and a copy of the same: one tensor, returned twice": (
+        "R(64)",
+        "y = a0 * 2\nreturn y, y.clone()",
+        {"fp32": 64},
+        F * 64,
+        F * 64,
+        "brute force counts what is returned",
+    ),
+    "a result and a copy that is changed": (
+        "R(64)",
+        "y = a0 * 2\nz = y.clone()\nz[0] = 0\nreturn y, z",
+        {"fp32": 64},
+        F * 64,
+        (F * 127, F * 128),
+    ),
+    "a copy of an argument": ("R(64)", "return a0.clone()", {}, F * 64, F * 64),
     "a copy with a row cleared": (
         X,
         "y = a0.clone()\ny[0] = 0\nreturn y",
