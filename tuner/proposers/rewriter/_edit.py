@@ -5,6 +5,8 @@ A *program* of a grid axis may take several indices of it: its function is lifte
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +77,7 @@ __all__ = [
     "launch_line",
     "launcher_size",
     "lifted_axis",
+    "listed_space",
     "options_of",
     "parameter",
     "program_axis",
@@ -410,6 +413,14 @@ def with_fixed_parameters(text: KernelText, names: Iterable[str]) -> str:
         for literal in space
     ]
     return render_module(replace_each(text.tree, pairs))
+
+
+def listed_space(text: KernelText) -> dict[str, list[Value]]:
+    """Return the values of each parameter that SPACE lists; empty if it is more than literals."""
+    for literal in _plain_space(text.tree) or ():
+        with contextlib.suppress(ValueError):
+            return dict(ast.literal_eval(render_code(literal)))
+    return {}
 
 
 def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:

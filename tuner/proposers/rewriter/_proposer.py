@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from solkit.core import Brief, Checked, Proposal
+from solkit.core import Brief, Checked, Proposal, Value
 from solkit.extras import check
 from solkit.tuner.interpreter_check import Checker
 
@@ -46,6 +46,37 @@ class _Step:
     kinds: tuple[str, ...]
     intents: tuple[str, ...]
     promise: float
+
+
+class _TunedFiles:
+    """Files whose sizes are parameters, without their defaults, which tuning replaces."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str, list[dict[str, list[Value]]]] = {}
+
+    def repeats(self, source: str) -> bool:
+        """Tell whether a file is one before it with other defaults, and note it if not."""
+        from solkit.tuner.proposers.rewriter._edit import listed_space, with_defaults
+        from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+
+        text = parse_kernel(source)
+        space = {} if text is None else listed_space(text)
+        literal = None if text is None else text.constant("SPACE")
+        if text is None or not space or literal is None:
+            return False
+        code = with_defaults(text, dict.fromkeys(space, 0)).replace(render_code(literal), "")
+        before = self._spaces.setdefault(code, [])
+        if any(_covers(other, space) for other in before):
+            return True
+        before.append(space)
+        return False
+
+
+def _covers(space: dict[str, list[Value]], other: dict[str, list[Value]]) -> bool:
+    """Tell whether all that one space has is in another."""
+    return space.keys() == other.keys() and all(
+        set(values) <= set(space[name]) for name, values in other.items()
+    )
 
 
 class Rewriter:
@@ -119,13 +150,13 @@ class Rewriter:
         favoured = [
             rewrite for rewrite in _load_rewrites() if facts.factor(*rewrite.helps) >= _FAVOURED
         ]
-        seen = {brief.source, start.source}
+        seen, tuned = {brief.source, start.source}, _TunedFiles()
         applied: dict[tuple[str, str], list[_Step]] = {}
         structural = [rewrite for rewrite in favoured if rewrite.kind in _load_structural()]
         for rewrites in (structural, favoured, _load_rewrites()):
             for step in self._combined_rewrites(start, rewrites, facts, applied):
                 step = self._with_sizes(step, facts)
-                if step.source not in seen:
+                if step.source not in seen and not (self._depth > 1 and tuned.repeats(step.source)):
                     seen.add(step.source)
                     yield step
 

@@ -6,7 +6,7 @@ from itertools import islice
 from types import SimpleNamespace
 
 import pytest
-from naive_kernels import BIAS_RELU, LAYER_NORM, MATMUL, SCALAR_SOFTMAX, SOFTMAX
+from naive_kernels import BIAS_RELU, LAYER_NORM, MATMUL, SCALAR_SOFTMAX, SCALED, SOFTMAX
 from rewriting import HEADER, brief
 
 from solkit.core import Checked, Tried
@@ -84,6 +84,12 @@ def test_proposals_are_checked(checker):
     requested_brief = brief(SCALAR_SOFTMAX, M=2, N=40)
     proposal = next(iter(Rewriter(checker=checker).propose(requested_brief)))
     assert proposal.checked is Checked.RIGHT
+
+
+def test_files_that_differ_in_defaults_alone_come_once():
+    single, both = (proposals(SCALED, depth=depth, most=10) for depth in (1, 2))
+    sizes = [{p.kind for p in new} & {"retile", "constants"} for new in (single, both)]
+    assert sizes == [{"retile", "constants"}, {"retile"}]
 
 
 @pytest.mark.parametrize("source", ["def kernel(x:", "x = 1", "def kernel(x):\n    return x\n"])
