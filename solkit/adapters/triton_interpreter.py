@@ -179,7 +179,33 @@ def _widen_bfloat16() -> None:
         return
     for name in ("unary_op", "binary_op", "ternary_op", "create_fma", "create_dot"):
         setattr(builder, name, _in_fp32(getattr(builder, name)))
+    for name in ("create_si_to_fp", "create_ui_to_fp"):
+        setattr(builder, name, _through_fp32(getattr(builder, name)))
+    reductions: Any = interpreter.ReduceOps
+    reductions.sum = _summed_in_fp32(reductions.sum)
     builder.widens_bfloat16 = True
+
+
+def _through_fp32(original: Callable[..., TensorHandle]) -> Callable[..., TensorHandle]:
+    def convert(self: Any, integers: TensorHandle, kind: Any) -> TensorHandle:
+        if kind.scalar != tl.bfloat16:
+            return original(self, integers, kind)
+        return _rounded(TensorHandle(integers.data.astype(np.float32), tl.float32))
+
+    return convert
+
+
+def _summed_in_fp32(original: Callable[..., Any]) -> Callable[..., Any]:
+    def total(self: Any, block: Any) -> Any:
+        if block.dtype.scalar != tl.bfloat16:
+            return original(self, block)
+        kind = tl.block_type(tl.float32, block.shape)
+        result = original(self, tl.core.tensor(_wide(block.handle), kind))
+        shape = list(result.shape)
+        narrow = tl.block_type(tl.bfloat16, shape) if shape else tl.bfloat16
+        return tl.core.tensor(_rounded(result.handle), narrow)
+
+    return total
 
 
 def _in_fp32(original: Callable[..., TensorHandle]) -> Callable[..., TensorHandle]:

@@ -40,6 +40,10 @@ CASES = {  # a body of q, k, v and the shapes
         "weigh((q @ k.mT).masked_fill(places(q)[:, None] <= places(k), -1e9), v)",
         PLAIN,
     ),
+    "mean of the least": (
+        "weigh((q @ k.mT).masked_fill(places(q)[:, None] <= places(k), -3.4028235e38), v)",
+        PLAIN,
+    ),
     "blocks": (
         "weigh((q @ k.mT).masked_fill(b(q)[:, None] != b(k), low), v)".replace(
             "b(", "(lambda x: (places(x) - 40) // 16)("

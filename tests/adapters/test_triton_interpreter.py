@@ -176,19 +176,23 @@ def steps(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
     rows = tl.arange(0, N // 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
     product = tl.dot(tl.load(x_ptr + rows), tl.load(y_ptr + rows))
     tl.store(out_ptr + 3 * N + rows, product)
+    tl.store(out_ptr + 4 * N + tl.arange(0, N // 16), tl.sum(tl.load(y_ptr + rows), axis=1))
+    tl.store(out_ptr + 4 * N + 16 + tl.arange(0, 16), (tl.arange(0, 16) - 5).to(tl.bfloat16))
 
 x, y = (torch.randn(256, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
 x, y = x.bfloat16(), y.bfloat16()
 x[0] = float("nan")
-out = torch.empty(4, 256, dtype=torch.bfloat16)
+out = torch.empty(5, 256, dtype=torch.bfloat16)
 steps[(1,)](x, y, out, N=256)
 product = (x.view(16, 16).float() @ y.view(16, 16).float()).view(-1)
 expected = (x + y) * x - y, torch.maximum(x, y), torch.where(x < y, -x, y), product.bfloat16()
 rows = [(a[16:], b[16:]) for a, b in zip(out, expected)]  # the first has the nan
 answer = [torch.allclose(a, b, rtol=2**-7 * (i > 2), atol=0) for i, (a, b) in enumerate(rows)]
 answer += [bool(out[0, 0].isnan())]
+answer += [torch.allclose(out[4, :16].float(), y.view(16, 16).float().sum(1), rtol=2**-7)]
+answer += [out[4, 16:32].tolist() == list(range(-5, 11))]
 """
 
 
 def test_bfloat16_is_computed_with_its_values(answer):
-    assert answer("bfloat16", BFLOAT16) == [True] * 5
+    assert answer("bfloat16", BFLOAT16) == [True] * 7

@@ -33,6 +33,9 @@ __all__ = [
 LOW = 2048.0
 """Rests of numbers in fp16 are at most as much smaller than these."""
 _LOG2_E = 1.4426950408889634
+_LARGE = 1e37
+"""Numbers so large are as good as infinite once they are multiplied: the least fp32 is filled in
+for what is masked, and where all is masked, keys have equal weights."""
 _SHARED_BYTES = 227 << 10
 """A block's most on Hopper: CUDA C++ Programming Guide, compute capability 9.0."""
 _FEW_PROGRAMS = 264
@@ -202,6 +205,15 @@ class AttentionText:
             if {1, 2} <= places
         ]
         return sum(sizes)
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """Factor of scores that makes their exponentials powers of 2, ahead of and behind shifts.
+
+        It is 1 in one of both: ahead it costs no instruction, behind nothing overflows.
+        """
+        factor = self.scale[0] * _LOG2_E
+        return (1.0, factor) if self.scores.largest >= _LARGE else (factor, 1.0)
 
     @property
     def has_constant_range(self) -> bool:
@@ -559,11 +571,12 @@ class AttentionKernel:
         condition = self._condition()
         yield "if trips != 1:"
         yield f'    s = tl.where({condition}, s, float("-inf"))'
-        factor = text.scale[0] * _LOG2_E
-        yield f"top = tl.maximum(largest, tl.max(s, 1) * {factor!r})"
+        ahead, behind = text.factors
+        yield f"top = tl.maximum(largest, {_times('tl.max(s, 1)', ahead)})"
         yield 'shift = tl.where(top == float("-inf"), 0.0, top)'
-        yield f"p = tl.exp2(s * {factor!r} - shift[:, None])"
-        yield "kept = tl.exp2(largest - shift)"
+        shifted = f"{_times('s', ahead)} - shift[:, None]"
+        yield f"p = tl.exp2({_times(shifted, behind)})"
+        yield f"kept = tl.exp2({_times('largest - shift', behind)})"
         yield "total = total * kept + tl.sum(p, 1)"
         yield "largest = top"
         yield "keys_n = start + tl.arange(0, BLOCK_N)[:, None]"
@@ -651,7 +664,8 @@ class AttentionKernel:
             "largest = tl.load(weights + at)",
             f"totals = tl.load(weights + SPLITS * {total} + at)",
             "top = tl.max(largest, 0)",
-            'kept = tl.where(largest == float("-inf"), 0.0, tl.exp2(largest - top))',
+            'kept = tl.where(largest == float("-inf"), 0.0, '
+            f"tl.exp2({_times('largest - top', text.factors[1])}))",
             f"sums = tl.load(parts + at[:, None] * {deep} + e[None, :]"
             + (f", mask={_within('e[None, :]', 0, width, deep)}, other=0.0)" if within else ")"),
             *self._result_lines("tl.sum(sums * kept[:, None], 0)", "tl.sum(totals * kept, 0)", "r"),
@@ -671,6 +685,13 @@ def _dots(
         (first, second), place = pairs[number // count], number % count
         added = f", {result}" if number else ""
         yield f"{result} = tl.dot({first}{place}, {second}{place}{added}{precision})"
+
+
+def _times(text: str, factor: float) -> str:
+    """Return a value's text, multiplied by a number."""
+    if factor == 1:
+        return text
+    return f"({text}) * {factor!r}" if " - " in text else f"{text} * {factor!r}"
 
 
 def _of_all(offset: str, names: Sequence[str]) -> str:

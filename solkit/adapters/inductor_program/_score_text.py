@@ -184,6 +184,7 @@ class ScoreText:
         places: of the indices that each of these depends on.
         masks: those that are written out.
         own: nodes that depend on the product.
+        largest: magnitude of a number, or of an element of a tensor, that scores may meet.
     """
 
     product: Node | None
@@ -198,6 +199,7 @@ class ScoreText:
     places: dict[TensorText, set[int]] = field(default_factory=dict)
     masks: list[Mask] = field(default_factory=list)
     own: set[Node] = field(default_factory=set)
+    largest: float = 0.0
     _values: dict[Any, Value] = field(default_factory=dict)
     _depends: dict[Node, bool] = field(default_factory=dict)
 
@@ -213,7 +215,7 @@ class ScoreText:
             UnreadableError: it depends on the product, and has no text.
         """
         if not isinstance(node, Node):
-            return Value(_number_text(node))
+            return Value(self._number(node))
         dims = forward(whole_axes(node.meta["val"].shape))
         if dims is None:
             raise UnreadableError
@@ -228,7 +230,7 @@ class ScoreText:
         if node is self.product:
             return self._product(node, forward, dims)
         if (number := number_in(node)) is not None:
-            return Value(_number_text(_typed_number(node, number)))
+            return Value(self._number(_typed_number(node, number)))
         if is_view(node):
             source: Any = node.args[0]
             if follow_view(node, whole_axes(source.meta["val"].shape)) is not None:
@@ -279,6 +281,8 @@ class ScoreText:
         dtype = node.meta["val"].dtype
         if dtype.is_complex:
             raise UnreadableError
+        if dtype.is_floating_point:
+            self.largest = max(self.largest, torch.finfo(dtype).max)
         kind = "tl.float32" if dtype.is_floating_point else "tl.int1"
         kind = kind if dtype.is_floating_point or dtype is torch.bool else "tl.int64"
         places = {place for *_, place in index_terms(dims, self.names)}
@@ -289,6 +293,12 @@ class ScoreText:
         text = f"{tensor.name} + {offset}" if offset else tensor.name
         masked = f", mask={mask}, other=0" if mask else ""
         return self._line(f"tl.load({text}{masked}).to({kind})", by_keys=2 in places)
+
+    def _number(self, value: Any) -> str:
+        """Return the text of a number, after a note of how large it is."""
+        if math.isfinite(value):
+            self.largest = max(self.largest, abs(value))
+        return _number_text(value)
 
     def _counted(self, node: Node, dims: Dims) -> Value:
         start, step = (int(node.kwargs.get(name, usual)) for name, usual in _COUNTS)  # type: ignore[arg-type]
@@ -389,7 +399,7 @@ class ScoreText:
             kept = self.write(condition, broadcast(node, condition, forward))
             if not math.isinf(fill) or not value.factor > 0:
                 value = self.plain(value)
-            texts = [value.text, _number_text(fill)]
+            texts = [value.text, self._number(fill)]
             texts = texts if place == 1 else texts[::-1]
             return self._line(f"tl.where({kept.text}, {', '.join(texts)})", True, value.factor)
         return None

@@ -560,18 +560,21 @@ class Trip:
     def _choice_of(
         self, value: cst.BaseExpression, name: str
     ) -> tuple[_Choice, cst.BaseExpression] | None:
-        """Return the condition under which a name gets a new value, and that value."""
+        """Return the condition under which a name gets a new value, and that value.
+
+        A name that is kept under a condition is another thing: it becomes an element that is no
+        number, and then the next element whatever that is.
+        """
         if called_name(value) != "tl.where":
             return None
-        test, one, two = call_args(value)[:3]
-        keeps = self._is_name(one, name)
-        if keeps == self._is_name(two, name) or self._depends(two if keeps else one):
+        test, new, kept = call_args(value)[:3]
+        if not self._is_name(kept, name) or self._is_name(new, name) or self._depends(new):
             return None
-        choices = [c for part in self._conjuncts(test) if (c := self._comparison(part, keeps))]
-        rest = [part for part in self._conjuncts(test) if self._comparison(part, keeps) is None]
-        if len(choices) != 1 or any(self._depends(part) for part in rest) or (keeps and rest):
+        choices = [c for part in self._conjuncts(test) if (c := self._comparison(part))]
+        rest = [part for part in self._conjuncts(test) if self._comparison(part) is None]
+        if len(choices) != 1 or any(self._depends(part) for part in rest):
             return None
-        return choices[0], two if keeps else one
+        return choices[0], new
 
     def _conjuncts(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         node = self.peeled(node)
@@ -583,8 +586,8 @@ class Trip:
         else:
             yield node
 
-    def _comparison(self, node: cst.BaseExpression, is_kept: bool) -> _Choice | None:
-        """Return a comparison of an element with a carried name; `is_kept` if true keeps that."""
+    def _comparison(self, node: cst.BaseExpression) -> _Choice | None:
+        """Return a comparison of an element with a carried name."""
         if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
             return None
         sides = [self.root(node.left), self.root(node.comparisons[0].comparator)]
@@ -599,8 +602,6 @@ class Trip:
         sign, is_strict = takes
         if names[0]:
             sign = -sign
-        if is_kept:  # not (carried > element) is element >= carried
-            sign, is_strict = -sign, not is_strict
         if self._depends(element):
             return None
         kind = CarriedKind.MAXIMUM if sign > 0 else CarriedKind.MINIMUM

@@ -58,6 +58,7 @@ from solkit.tuner.proposers.rewriter._values import (
 )
 
 __all__ = [
+    "MOST_OF_AXIS",
     "WARPS",
     "Parameter",
     "arguments_of",
@@ -91,6 +92,8 @@ __all__ = [
     "without_param",
 ]
 
+MOST_OF_AXIS = 65535
+"""Programs along axes 1 and 2 of a grid (CUDA C++ Programming Guide, "Compute Capabilities")."""
 _WIDTH = 96  # of a line of code in a launcher
 
 

@@ -14,11 +14,12 @@ Notation
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import carried_by, carried_names, with_single_updates
+from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._lift_expressions import (
     CannotLiftError,
     Kind,
@@ -27,7 +28,7 @@ from solkit.tuner.proposers.rewriter._lift_expressions import (
     promote_operand,
 )
 from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES
-from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
+from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     RANGES,
@@ -96,6 +97,7 @@ class _Body:
         within: names that this loop assigns.
         mask: the name of the mask over the new axis in that loop.
         values: what names were last assigned.
+        types: of names that a loop carries, as far as these are known.
         depth: of the loops and branches around what is being lifted.
         running: running values of the loop, by name.
         combiners: names of the functions that join elements of scans, by kind.
@@ -112,6 +114,7 @@ class _Body:
     within: set[str] = field(default_factory=set)
     mask: str = ""
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
     depth: int = 0
     running: Mapping[str, Running] = field(default_factory=dict)
     combiners: Mapping[RunningKind, str] = field(default_factory=dict)
@@ -155,7 +158,7 @@ class _Body:
         call = expression_statement(statement)
         if isinstance(call, cst.Call) and called_name(call) in PLAIN_WRITES:
             return [
-                parse_statement(render_code(self.lifting.store(call))).with_changes(
+                parse_statement(render_code(self.lifting.store(call, self.values))).with_changes(
                     **_leading_comments(statement)
                 )
             ]
@@ -459,9 +462,9 @@ class _Body:
             if not self._is_carried_over(kept, target) or target in names_within(added):
                 raise CannotLiftError(f"{target} = {render_code(value)}")
             if not first.kind.lifted:
-                return f"{render_code(first.node)} {sign} {self._sum(second)}"
+                return f"{render_code(first.node)} {sign} {self._sum(second, target)}"
             if not second.kind.lifted and sign == "+":
-                return f"{render_code(second.node)} + {self._sum(first)}"
+                return f"{render_code(second.node)} + {self._sum(first, target)}"
         reduced = self._reduced_extreme(value)
         if reduced is None:
             raise CannotLiftError(f"{target} = {render_code(value)}")
@@ -499,10 +502,15 @@ class _Body:
         }
         return target in (render_code(node.left), render_code(node.right)) and rescales
 
-    def _sum(self, value: Lifted) -> str:
+    def _sum(self, value: Lifted, target: str) -> str:
+        """Return the sum of a block that a trip adds, in the type of what it is added to."""
         product = as_product(value.node)
         if product:
             return product
+        dtype = self.types.get(target)
+        if dtype is not None and not (dtype == "float32" and is_fp32(value.node, self.values)):
+            converted = f"{render_code(parenthesized(value.node))}.to(tl.{dtype})"
+            value = replace(value, node=parse_expression(converted))
         return f"tl.sum({self._mask_value(value, '0')}, axis=0)"
 
     def _mask_value(self, value: Lifted, fill: str) -> str:
@@ -672,6 +680,8 @@ def _loop_body(
     worker = _Body(Lifting(functions, kinds, mask, fills=True), width)
     worker.carried = carried_names(trip, set(kinds) - {index})
     worker.within, worker.mask = set(assigned_names(*trip)), mask
+    starts = {name: start_of_name(name, before) for name in worker.carried}
+    worker.types = {name: start.dtype for name, start in starts.items() if start is not None}
     return worker
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import call_args
+from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32
 from solkit.tuner.proposers.rewriter._parse import (
     HINTS,
     JitFunction,
@@ -318,10 +318,15 @@ class Lifting:
         text = f"tl.where({render_code(chosen)}, {render_code(value)}, {_FILLS[code]})"
         return Lifted(parse_expression(text), Kind(rank, True))
 
-    def store(self, node: cst.Call) -> cst.Call:
+    def store(self, node: cst.Call, values: Mapping[str, cst.BaseExpression]) -> cst.Call:
         """Return a store or an atomic operation.
 
-        An atomic operation at one place for all of the new axis gets what they add up to.
+        An atomic operation at one place for all of the new axis gets what they add up to, in the
+        type of that place.
+
+        Args:
+            node: the call.
+            values: of names.
 
         Raises:
             CannotLiftError: it writes the same element for several of the new axis.
@@ -339,6 +344,11 @@ class Lifting:
         if not lifted.kind.lifted and not (name == "tl.sum" and valid):  # added once a row
             raise CannotLiftError(f"{called_name(node)} of one value")
         code = render_code(promote_operand(lifted, lifted.kind.rank))
+        if name == "tl.sum" and lifted.kind.lifted and not is_fp32(value, values):
+            place, brought = (
+                render_code(parenthesized(part)) for part in (pointer.node, parse_expression(code))
+            )
+            code = f"{brought}.to({place}.dtype.element_ty)"
         masked = f"tl.where({valid}, {code}, {fill})" if valid else code
         reduced = parse_expression(f"{name}({masked}, axis=0)")
         return replace_each(node, [(value, reduced)])

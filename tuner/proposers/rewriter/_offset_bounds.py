@@ -140,7 +140,11 @@ class OffsetBound:
 
     def _largest_of_name(self, name: str) -> str:
         if name in self._loops:
-            return f"({self.size_of(self._loops[name].stop)} - 1)"
+            loop = self._loops[name]
+            self.largest(loop.start)  # neither is negative, or this raises
+            if called_name(loop.step) != "tl.num_programs":
+                self.largest(loop.step)
+            return f"({self.size_of(loop.stop)} - 1)"
         if name in self.values:
             return self.largest(self.values[name])
         return self.size_of(cst.Name(name))
@@ -152,6 +156,7 @@ class OffsetBound:
         if isinstance(node.operator, cst.FloorDivide):
             return f"({self.largest(node.left)} // {self.size_of(node.right)})"
         if isinstance(node.operator, cst.Modulo):
+            self.largest(node.left)  # of what is negative, so is the remainder
             return f"({self.size_of(node.right)} - 1)"
         raise OffsetError
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeGuard
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import plain_code
+from solkit.tuner.proposers.rewriter._parse import called_name, plain_code
 
 __all__ = [
     "FLIPPED",
@@ -15,6 +16,7 @@ __all__ = [
     "comparison_parts",
     "conjuncts",
     "converted_value",
+    "is_fp32",
     "is_minus_infinity",
     "is_operation",
     "is_zero",
@@ -83,6 +85,38 @@ def without_conversions(node: cst.BaseExpression) -> cst.BaseExpression:
     while (inner := converted_value(node)) is not None:
         node = inner
     return node
+
+
+_OF_FP32 = frozenset("exp exp2 log log2 sqrt rsqrt sin cos sigmoid erf dot".split())
+"""Functions of Triton that take, or give, no narrower floats."""
+_KEEPING = frozenset("where maximum minimum abs".split())
+"""Functions whose result is as wide as an operand."""
+
+
+def is_fp32(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression], names: int = 12
+) -> bool:
+    """Tell whether the text shows that a value is of fp32 or wider.
+
+    Args:
+        node: the value.
+        values: of names.
+        names: how many may stand for one another.
+    """
+    if isinstance(node, cst.Name):
+        value = values.get(node.value)
+        return names > 0 and value is not None and is_fp32(value, values, names - 1)
+    if is_operation(node, cst.Add, cst.Subtract, cst.Multiply, cst.Divide):
+        return any(is_fp32(side, values, names - 1) for side in (node.left, node.right))
+    if isinstance(node, (cst.UnaryOperation, cst.Subscript)):
+        inner = node.expression if isinstance(node, cst.UnaryOperation) else node.value
+        return is_fp32(inner, values, names)
+    if converted_value(node) is not None or called_name(node) == "tl.cast":
+        return plain_code(call_args(node)[-1]) in ("tl.float32", "tl.float64")
+    name, args = called_name(node).rpartition(".")[-1], call_args(node)
+    if name in _KEEPING:
+        return any(is_fp32(arg, values, names) for arg in args[1 if name == "where" else 0 :])
+    return name in _OF_FP32
 
 
 def call_args(node: cst.CSTNode) -> list[cst.BaseExpression]:

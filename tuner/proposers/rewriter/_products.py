@@ -5,7 +5,11 @@ from __future__ import annotations
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
-from solkit.tuner.proposers.rewriter._operations import is_operation, is_zero
+from solkit.tuner.proposers.rewriter._operations import (
+    converted_value,
+    is_operation,
+    is_zero,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     argument_of,
@@ -25,6 +29,9 @@ Factor = tuple[cst.BaseExpression, tuple[str, ...]]
 
 def _product_factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
     """Return both factors of a product of blocks with three axes each, and which axes they have."""
+    inner = converted_value(node)
+    if inner is not None and render_code(cst.ensure_type(node, cst.Call).args[0]) == "tl.float32":
+        node = inner  # in which a product is summed, too
     if not is_operation(node, cst.Multiply):
         return None
     parts = []

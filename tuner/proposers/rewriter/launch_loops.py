@@ -26,6 +26,7 @@ from functools import cached_property
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import (
+    MOST_OF_AXIS,
     changed_text,
     grid_axis,
     guarded_launch,
@@ -43,6 +44,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     count_uses,
+    expression_statement,
     free_name,
     integer_literal,
     names_within,
@@ -56,14 +58,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, root_name
+from solkit.tuner.proposers.rewriter._roots import (
+    ALLOCATORS,
+    TENSOR_QUERIES,
+    element_uses,
+    root_name,
+)
 from solkit.tuner.proposers.rewriter.fusion import with_signature
 
 __all__ = ["joined_loop"]
 
 _MOST_AXES = 3  # of a grid
-_MOST_PROGRAMS = 65535
-"""Programs along the second and the third axis of a grid."""
 _LINEAR = (cst.Name, cst.Integer, cst.BinaryOperation, cst.Add, cst.Subtract, cst.Multiply)
 
 
@@ -213,7 +218,10 @@ class _JoinedLoop:
                 raise OffsetError
             if moved.tensor is None or not self._is_allocated(moved.tensor):
                 raise OffsetError
-            written[root_name(moved.tensor, launcher)] = moved.first
+            root = root_name(moved.tensor, launcher)
+            if self._has_hidden_names(root):
+                raise OffsetError
+            written[root] = moved.first
             bound = OffsetBound(launch, self._arguments, self.loop.name)
             end = bound.of_store(call, param)
             stride = moved.step.rsplit(" * ", maxsplit=1)[-1]
@@ -222,9 +230,38 @@ class _JoinedLoop:
             root = root_name(value, launcher)
             if root in written and self._moved.get(name, _NONE).first != written[root]:
                 raise OffsetError
+            if any(element_uses(value, other) for other in written if other != root):
+                raise OffsetError
         if not written:
             raise OffsetError
-        return list(dict.fromkeys(conditions))
+        tensors = [moved.tensor for moved in self._moved.values() if moved.tensor is not None]
+        asked = [
+            f"isinstance({render_code(tensor)}, torch.Tensor)"
+            for tensor in tensors
+            if root_name(tensor, launcher) not in written
+        ]
+        return list(dict.fromkeys([*asked, *conditions]))
+
+    def _has_hidden_names(self, root: str) -> bool:
+        """Tell whether the launcher may have put a tensor where its text does not follow it.
+
+        So does a list, or a function that returns what it gets. A name for a view is followed, and
+        a launch, or a method that works in place, keeps no tensor.
+        """
+        launcher = self.launch.launcher
+        body = statements_of(launcher)
+        own = {n for n in assigned_names(launcher) if root_name(cst.Name(n), launcher) == root}
+        launching = [launch.statement for launch in self.text.launches]
+        for statement in body[: body.index(self.loop.node)]:
+            uses = [use for name in own for use in element_uses(statement, name)]
+            binding, call = single_assignment(statement), expression_statement(statement)
+            is_name = binding is not None and binding.target in own
+            func = call.func if isinstance(call, cst.Call) else None
+            in_place = isinstance(func, cst.Attribute) and func.attr.value.endswith("_")
+            is_own = isinstance(func, cst.Attribute) and uses == [func.value]
+            if uses and not (is_name or statement in launching or (in_place and is_own)):
+                return True
+        return False
 
     def _is_allocated(self, tensor: cst.BaseExpression) -> bool:
         """Tell whether a tensor is the launcher's own: PyTorch allocates no elements that meet."""
@@ -253,10 +290,7 @@ class _JoinedLoop:
             first, step = (free_name(f"{param}_{word}", taken) for word in ("first", "step"))
             arguments |= {first: moved.first, step: moved.step}
             head.append(f"{param} = {first} + {which} * {step}")
-        if any(moved.tensor is not None for moved in self._moved.values()):
-            head.insert(0, f"{which} = tl.program_id({len(axes)}).to(tl.int64)")
-        else:
-            head.insert(0, f"{which} = tl.program_id({len(axes)})")
+        head.insert(0, f"{which} = tl.program_id({len(axes)}).to(tl.int64)")
         name, constants = free_name(f"{function.name}_joined", taken), set(function.constants)
         body = [*map(parse_statement, head), *function.body]
         node = with_signature(function, name, body, arguments, constants)
@@ -267,7 +301,7 @@ class _JoinedLoop:
         count = length if step == "1" else f"triton.cdiv({length}, {step})"
         grid = f"({', '.join([*axes, count])})"
         line = launch_line(name, grid, arguments, options_of(launch), constants)
-        guard = " and ".join([f"0 < {count} <= {_MOST_PROGRAMS}", *conditions])
+        guard = " and ".join([f"0 < {count} <= {MOST_OF_AXIS}", *conditions])
         return changed_text(
             self.text,
             added={function.name: [node]},

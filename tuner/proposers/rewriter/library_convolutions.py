@@ -185,7 +185,7 @@ def _trip(axes: int, precision: str) -> Iterator[str]:
         inside += [f"(in_{axis} >= 0)", f"(in_{axis} < IN_{axis})"]
         place.append(f"in_{axis} * stride_x{axis}")
     taps = " * ".join(f"TAPS_{axis}" for axis in range(axes))
-    yield f"    channel = offs_k // ({taps})"
+    yield f"    channel = (offs_k // ({taps})).to(tl.int64)"
     yield "    a = tl.load("
     yield f"        x_ptr + {' + '.join(place)},"
     yield f"        mask={' & '.join(inside)},"
@@ -208,7 +208,7 @@ def _digit(number: str, base: str, axis: int, axes: int) -> str:
 
 _END = (
     "tl.store(",
-    "    y_ptr + image[:, None] * N * pixels + offs_n[None, :] * pixels + pixel[:, None],",
+    "    y_ptr + (image[:, None] * N + offs_n[None, :]) * pixels + pixel[:, None],",
     "    acc.to(y_ptr.dtype.element_ty),",
     "    mask=(offs_m[:, None] < M) & (offs_n[None, :] < N),",
     ")",

@@ -532,8 +532,8 @@ def _function(function: str, has_bias: bool, is_batched: bool, precision: str) -
     text += _BODY_LOOP.replace("PRECISION", precision)
     text += _BIAS if has_bias else ""
     text += _BODY_END
-    for name in ("a", "b", "c") if is_batched else ():
-        text = text.replace(f"        {name}_ptr + offs", f"        {name}_batch + offs")
+    for name in "abc":
+        text = text.replace(f"{name}_base", f"{name}_batch" if is_batched else f"{name}_ptr")
     return cst.ensure_type(parse_statements(text)[0], cst.FunctionDef)
 
 
@@ -554,12 +554,16 @@ _BODY_LOOP = """\
     for k in range(0, K, BLOCK_K):
         offs_k = k + tl.arange(0, BLOCK_K)
         a = tl.load(
-            a_ptr + offs_m[:, None].to(tl.int64) * stride_am + offs_k[None, :] * stride_ak,
+            a_base
+            + offs_m[:, None].to(tl.int64) * stride_am
+            + offs_k[None, :].to(tl.int64) * stride_ak,
             mask=(offs_m[:, None] < M) & (offs_k[None, :] < K),
             other=0.0,
         )
         b = tl.load(
-            b_ptr + offs_k[:, None].to(tl.int64) * stride_bk + offs_n[None, :] * stride_bn,
+            b_base
+            + offs_k[:, None].to(tl.int64) * stride_bk
+            + offs_n[None, :].to(tl.int64) * stride_bn,
             mask=(offs_k[:, None] < K) & (offs_n[None, :] < N),
             other=0.0,
         )
@@ -572,7 +576,7 @@ _BIAS = """\
 _BODY_END = """\
     mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
     tl.store(
-        c_ptr + offs_m[:, None].to(tl.int64) * stride_cm + offs_n[None, :],
+        c_base + offs_m[:, None].to(tl.int64) * stride_cm + offs_n[None, :],
         acc.to(c_ptr.dtype.element_ty),
         mask=mask,
     )

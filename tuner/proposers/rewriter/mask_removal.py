@@ -197,8 +197,10 @@ def _grid_counts(launch: Launch, size: str, block: str) -> bool:
 
 
 def _divisibility_test(size: str, block: str, launch: Launch) -> str | None:
+    """Return the condition that a size is that of whole blocks, and not of none."""
     one = in_launcher(parse_expression(size), launch)
     two = in_launcher(parse_expression(block), launch)
     if one is None or two is None:
         return None
-    return f"{render_code(parenthesized(one))} % {render_code(parenthesized(two))} == 0"
+    size = render_code(parenthesized(one))
+    return f"{size} % {render_code(parenthesized(two))} == 0 < {size}"

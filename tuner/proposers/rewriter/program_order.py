@@ -8,6 +8,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
+    MOST_OF_AXIS,
     Parameter,
     arguments_of,
     axis_name,
@@ -38,8 +39,6 @@ __all__ = ["Grouped", "Swapped"]
 
 _GROUPS = (1, 2, 4, 8, 16)
 _GROUP = 8
-_MOST_OF_AXIS = 65535
-"""Programs along axes 1 and 2 of a grid (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 class Grouped:
@@ -178,7 +177,7 @@ class Swapped:
             launched = launch_line(
                 name, grid, arguments_of(launch), options_of(launch), function.constants
             )
-            condition = f"{render_code(parenthesized(axes[0]))} <= {_MOST_OF_AXIS}"
+            condition = f"{render_code(parenthesized(axes[0]))} <= {MOST_OF_AXIS}"
             source = changed_text(
                 text,
                 added={function.name: [renamed_function(function, name, body)]},

@@ -19,13 +19,16 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import read_part
 from solkit.tuner.proposers.rewriter._edit import (
+    MOST_OF_AXIS,
     arguments_of,
     changed_text,
     grid_axis,
     grid_with,
+    guarded_launch,
     launch_line,
     options_of,
     program_axis,
+    renamed_function,
 )
 from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES, WRITES, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -133,15 +136,21 @@ def with_single_trips(text: KernelText, launch: Launch) -> str:
         rest = [substitute_names(s, {loop.name: cst.Name(index)}) for s in loop.body]
     of_axis = render_code(parenthesized(axes[share.axis]))
     size = share.count or f"{of_axis} * {render_code(parenthesized(stop))}"
+    name = text.fresh(f"{function.name}_single") if share.axis else function.name
     line = launch_line(
-        function.name,
+        name,
         grid_with(axes, share.axis, size),
         arguments_of(launch),
         options_of(launch),
         function.constants,
     ).with_changes(leading_lines=launch.statement.leading_lines)
-    node = with_body(function.node, [*before, *rest])
-    return changed_text(text, {function.name: node}, launches=[(launch.statement, [line])])
+    single = [*before, *rest]
+    if not share.axis:
+        node = with_body(function.node, single)
+        return changed_text(text, {function.name: node}, launches=[(launch.statement, [line])])
+    guarded = guarded_launch(f"{size} <= {MOST_OF_AXIS}", line, launch.statement)
+    added = {function.name: [renamed_function(function, name, single)]}
+    return changed_text(text, added=added, launches=[(launch.statement, guarded)])
 
 
 def _is_independent(loop: Loop, launch: Launch) -> bool:

@@ -26,7 +26,6 @@ def kinds(body):
         ("acc = tl.dot(a, b, acc)", {"acc": SUM}),
         ("m = tl.maximum(tl.load(p + i), m)", {"m": MAXIMUM}),
         ("x = tl.load(p + i)\nm = tl.where(x < m, x, m)", {"m": MINIMUM}),
-        ("x = tl.load(p + i)\nm = tl.where(m > x, m, x)", {"m": MAXIMUM}),
         ("x = tl.load(p)\ns += x\np += 64", {"s": SUM, "p": RUNNING}),
         (
             "x = tl.load(p + i)\nif x > m:\n    m = x\n    at = i",
@@ -59,6 +58,7 @@ def test_updates_are_told_by_their_algebra(body, expected):
         "s = tl.load(p + i) - s",
         "m = tl.maximum(m, s)\ns += m",
         "x = tl.load(p + i)\nat = tl.where(x > 0, i, at)",  # the last, of no extremum
+        "x = tl.load(p + i)\nm = tl.where(m > x, m, x)",  # it takes what is no number
         "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + n\nm = n",  # it is not scaled by exp(-n)
         "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + tl.exp2(x - n)\nm = n",
         "while s < 1:\n    s += x",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from rewriting import variants
@@ -37,6 +38,7 @@ def kernel(x, scale):
     return y
 """
 SIZES = {"B": 3, "C": 4, "T": 20}
+HEAD_OF_LOOP = "    for b in range(B):\n        part = x[b]"
 
 
 def test_a_launch_for_each_matrix_of_a_batch_is_one(is_right: Callable[..., bool]) -> None:
@@ -51,18 +53,18 @@ def test_trips_that_write_into_each_other_stay_a_loop() -> None:
     """The bound is of the largest offset: here of all rows that a program has, unmasked."""
     wide = BATCH.replace("y, mask=cols < T)", "y)")
     (variant,) = variants(JoinLaunches(), wide, **SIZES)
-    space: dict[str, object] = {}
     condition = variant[variant.index("    if 0 < B") + 7 : variant.index(":\n        scaled")]
-    exec("import triton", space)
-    exec(f"def holds(B, C, T, y):\n    return {condition}", space)
 
     class Tensor:
-        @staticmethod
-        def stride(_axis: int) -> int:
+        def stride(self, _axis: int) -> int:
             return 80
 
-    assert not space["holds"](3, 4, 20, Tensor)  # its last block ends at 3 * 20 + 31
-    assert space["holds"](3, 5, 16, Tensor)
+    space: dict[str, object] = {"torch": SimpleNamespace(Tensor=Tensor)}
+    exec("import triton", space)
+    exec(f"def holds(B, C, T, y, x):\n    return {condition}", space)
+    assert not space["holds"](3, 4, 20, Tensor(), Tensor())  # its last block ends at 3 * 20 + 31
+    assert space["holds"](3, 5, 16, Tensor(), Tensor())
+    assert not space["holds"](3, 5, 16, Tensor(), [Tensor()])  # which has no distance of parts
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,14 @@ def test_trips_that_write_into_each_other_stay_a_loop() -> None:
         ("tl.store(y_ptr + at,", "tl.store(y_ptr + at - 1,"),
         ("tl.store(", "tl.atomic_add("),
         ("(C, triton.cdiv", "(b + 1, triton.cdiv"),
+        (HEAD_OF_LOOP, "    held = [y]\n    for b in range(B):\n        part = held[0]"),
+        (HEAD_OF_LOOP, "    held = torch.Tensor(y)\n    for b in range(B):\n        part = held"),
+        (HEAD_OF_LOOP, "    for b in range(B):\n        part = [y][0]"),
+        ("row = tl.program_id(0)\n", "row = (tl.program_id(0) - 2) % T\n"),  # it may be negative
+        (
+            "    tl.store(y_ptr + at, y, mask=cols < T)",
+            "    for i in range(T - 1, -1, -1):\n        tl.store(y_ptr + row * T + i, number)",
+        ),
     ],
 )
 def test_trips_that_may_depend_on_each_other_stay_a_loop(old: str, new: str) -> None:

@@ -310,3 +310,27 @@ def test_what_else_rows_do_at_one_place_stays():
         ("tl.atomic_add(count, 1)", "tl.atomic_add(count, 1, mask=row < 5)"),
     ):
         assert not variants(Rows(), MEAN.replace(old, new), M=41, N=20)
+
+
+TOTAL = """
+@triton.jit
+def total(x_ptr, out_ptr):
+    x = tl.load(x_ptr + tl.program_id(0))
+    tl.atomic_add(out_ptr, x)
+    tl.atomic_add(out_ptr + 1, x.to(tl.float32) * x)
+    tl.atomic_add(out_ptr + 2, 1)
+
+
+def kernel(x):
+    out = torch.zeros(3, device=x.device)
+    total[(x.shape[0],)](x, out)
+    return out
+"""
+
+
+def test_what_programs_add_to_one_place_is_summed_in_its_type():
+    """Elements in fp16 would have a sum in fp16, which is infinite earlier."""
+    (variant,) = variants(Rows(), TOTAL, M=64)
+    sums = [line for line in variant.splitlines() if "tl.atomic_add(" in line]
+    assert ".to(out_ptr.dtype.element_ty)" in sums[0]
+    assert not any("element_ty" in line for line in sums[1:])

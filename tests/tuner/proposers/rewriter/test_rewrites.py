@@ -629,7 +629,7 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
     (variant,) = variants(EvenSizes(), MATMUL, **SIDES)
     new = variant.split("def matmul_kernel_even")[1].split("def kernel")[0]
     assert "mask" not in new
-    assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in variant
+    assert "if M % 32 == 0 < M and K % 16 == 0 < K and N % 16 == 0 < N:" in variant
     assert is_right(variant, MATMUL, **SIDES)
 
 
@@ -637,7 +637,7 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     even = rewritten(EvenSizes(), BIAS_RELU, M=8, N=48)
-    assert "if x.numel() % 64 == 0:" in even
+    assert "if x.numel() % 64 == 0 < x.numel():" in even
     (variant,) = variants(rewrite, even, M=8, N=48)
     assert "% 64" not in variant
     assert is_right(variant, BIAS_RELU, M=8, N=48)
@@ -648,9 +648,9 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
     even = rewritten(EvenSizes(), MATMUL, **SIDES)  # one grid for both; BLOCK_K is BLOCK_N
-    assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in even
+    assert "if M % 32 == 0 < M and K % 16 == 0 < K and N % 16 == 0 < N:" in even
     for variant in variants(rewrite, even, **SIDES):
-        assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in variant
+        assert "if M % 32 == 0 < M and K % 16 == 0 < K and N % 16 == 0 < N:" in variant
         assert is_right(variant, MATMUL, **SIDES)
         assert is_right(variant, MATMUL, M=50, N=48, K=33)
 

@@ -155,3 +155,11 @@ def test_sums_that_are_returned_too_go_to_memory():
     source = READ.replace("return narrow", "return narrow, out")
     (source,) = variants(GatherRows(), canonical_form(HEADER + source).removeprefix(HEADER))
     assert [launch.function.name for launch in parse_kernel(source).launches][-1] == "cast"
+
+
+def test_trips_along_a_later_axis_are_programs_where_a_grid_may_have_as_many():
+    source = STRIDED.replace("num_programs(0)", "num_programs(1)")
+    source = source.replace("program_id(0)", "program_id(1)").replace("[(4,)]", "[(1, 4)]")
+    (variant,) = variants(SingleTrips(), source)
+    assert "if x.shape[0] <= 65535:\n        doubled_single[(1, x.shape[0])]" in variant
+    assert "else:\n        doubled[(1, 4)]" in variant

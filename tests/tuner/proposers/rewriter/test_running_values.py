@@ -118,3 +118,22 @@ def test_running_values_are_scans(source: str, scan: str, is_right: Callable[...
 def test_other_updates_and_places_stay_one_a_trip(old: str, new: str) -> None:
     assert RUNNING.count(old) == 1
     assert not variants(Vectorise(), RUNNING.replace(old, new), **SIZES)
+
+
+@pytest.mark.parametrize(
+    ("start", "load", "added"),
+    [
+        ("0.0", "tl.load(x_ptr + row + i)", "x.to(tl.float32)"),
+        ("0", "tl.load(x_ptr + row + i)", "x.to(tl.int32)"),
+        ("0.0", "tl.load(x_ptr + row + i).to(tl.float32) * 2", "x"),
+    ],
+)
+def test_blocks_are_summed_in_the_type_of_their_total(start: str, load: str, added: str) -> None:
+    """In fp16, the sum of a block of large numbers would be infinite where the loop's is not."""
+    source = RUNNING.replace("        tl.store(y_ptr + row + i, total)\n", "")
+    source = source.replace("total = 0.0", f"total = {start}")
+    source = source.replace("tl.load(x_ptr + row + i)", load)
+    end = "\n    tl.store(y_ptr + row, total)\n\n\ndef kernel"
+    source = source.replace("\n\n\ndef kernel", end)
+    (variant,) = variants(Vectorise(), source, **SIZES)
+    assert f"tl.sum(tl.where(i_mask, {added}, 0), axis=0)" in variant
