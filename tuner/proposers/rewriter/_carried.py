@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import libcst as cst
@@ -290,12 +290,14 @@ class _Choice:
         element: what is compared with it, as text.
         kind: of the extremum.
         is_strict: whether the element must be beyond it.
+        others: what else must hold, as texts.
     """
 
     name: str
     element: str
     kind: CarriedKind
     is_strict: bool
+    others: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -574,7 +576,7 @@ class Trip:
         rest = [part for part in self._conjuncts(test) if self._comparison(part) is None]
         if len(choices) != 1 or any(self._depends(part) for part in rest):
             return None
-        return choices[0], new
+        return replace(choices[0], others=frozenset(map(self._key, rest))), new
 
     def _conjuncts(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         node = self.peeled(node)
@@ -614,8 +616,10 @@ class Trip:
         leader = updates.get(choice[0].name)
         if leader is None or leader.kind is not choice[0].kind or leader.name in self.nested:
             return None
-        if choice[0].element != self._element_of(leader):
-            return None
+        own = self._choice_of(self._final(leader.name), leader.name)
+        others = frozenset[str]() if own is None else own[0].others
+        if choice[0].element != self._element_of(leader) or choice[0].others != others:
+            return None  # an extremum may be taken without what came with it
         element = self._expanded(choice[1])
         is_first = choice[0].is_strict
         return Carried(name, CarriedKind.FOLLOWER, leader.name, is_first, element=element)

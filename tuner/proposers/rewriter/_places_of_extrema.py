@@ -128,7 +128,7 @@ def _without_extremum(
     operands: dict[str, tuple[int, cst.BaseExpression]] = {}
     for carried in (update, *followers):
         operand = _operand(body, carried.name)
-        if operand is None or not carried.is_first:
+        if operand is None or not carried.is_first or not _is_compared(body, operand[0]):
             return None
         operands[carried.name] = operand
     value = cst.ensure_type(_value(body[operands[update.name][0]]), cst.Call)
@@ -175,6 +175,18 @@ def _operand(body: Sequence[cst.BaseStatement], name: str) -> tuple[int, cst.Bas
     skipped = 1 if called_name(value) == "tl.where" else 0
     rest = [arg.value for arg in value.args[skipped:] if render_code(arg.value) != name]
     return (places[0], rest[0]) if len(rest) == 1 and len(value.args) == skipped + 2 else None
+
+
+def _is_compared(body: Sequence[cst.BaseStatement], place: int) -> bool:
+    """Tell whether a statement takes an element by a comparison alone, or by no choice."""
+    value = _value(body[place])
+    if called_name(value) != "tl.where":
+        return True
+    test, names = cst.ensure_type(value, cst.Call).args[0].value, assigned_names(*body)
+    values = {b.target: b.value for s in body if (b := single_assignment(s)) is not None}
+    while isinstance(test, cst.Name) and names.count(test.value) == 1 and test.value in values:
+        test = values[test.value]
+    return isinstance(test, cst.Comparison) and len(test.comparisons) == 1
 
 
 def _without_unread_tests(

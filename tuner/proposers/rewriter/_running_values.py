@@ -143,11 +143,14 @@ def _with_running_value(
         place, value = source, _binding(body, source).value
         kept[carries] = parse_statement("pass")
     counts = Counter(assigned_names(*body))
-    parts = {
-        b.target: b.value
-        for s in body[:place]
-        if (b := single_assignment(s)) is not None and counts[b.target] == 1
-    }
+    parts, fixed = dict[str, cst.BaseExpression](), {total}
+    for statement in body[:place]:
+        binding = single_assignment(statement)
+        if binding is None or counts[binding.target] != 1:
+            continue
+        if all(counts[n] == 0 or n in fixed for n in names_within(binding.value)):
+            parts[binding.target] = binding.value  # which means the same at the update
+        fixed.add(binding.target)
     for _ in parts:
         value = substitute_names(
             value, {n: v for n, v in parts.items() if total in names_within(v)}

@@ -59,6 +59,7 @@ def test_updates_are_told_by_their_algebra(body, expected):
         "m = tl.maximum(m, s)\ns += m",
         "x = tl.load(p + i)\nat = tl.where(x > 0, i, at)",  # the last, of no extremum
         "x = tl.load(p + i)\nm = tl.where(m > x, m, x)",  # it takes what is no number
+        "x = tl.load(p + i)\nat = tl.where((x > m) & (i > 2), i, at)\nm = tl.maximum(m, x)",
         "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + n\nm = n",  # it is not scaled by exp(-n)
         "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + tl.exp2(x - n)\nm = n",
         "while s < 1:\n    s += x",

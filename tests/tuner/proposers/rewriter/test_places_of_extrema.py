@@ -89,6 +89,10 @@ def test_the_first_of_equal_extrema_counts(source: str, is_right: Callable[..., 
         ("    tl.store(", "        tl.store(y_ptr + i, best)\n    tl.store("),
         ("(better, i, place)", "(better, i + place, place)"),
         ("better, x, best", "better, x + 1, best"),
+        ("x > best", "(x > best) & (x < 1)"),  # not of all elements
+        ("x > best", "x > best and i < N - 1"),
+        ("(better, i, place)", "(better & (i > 2), i, place)"),
+        ("(better, x, best)", "(x <= best, best, x)"),  # which takes what is no number
     ],
 )
 def test_other_choices_stay_one_a_trip(old: str, new: str) -> None:

@@ -113,6 +113,7 @@ def test_running_values_are_scans(source: str, scan: str, is_right: Callable[...
         ("x_ptr + row + i)", "y_ptr + row + i - 1)"),
         ("total = 0.0", "total = tl.load(x_ptr)"),  # of a type that is not known
         (UPDATE, "        if x > 1:\n            total += x\n"),
+        (UPDATE, "        kept = total * x\n        x = 0.5 * x\n        total = kept + x\n"),
     ],
 )
 def test_other_updates_and_places_stay_one_a_trip(old: str, new: str) -> None:
