@@ -51,6 +51,8 @@ _UNKEPT = ("capture", "compile", "compile_listed")
 and may be emptied."""
 _FIRST = ("problem", "analyse", "compile")
 """Methods for which a measurement may wait; others say what comes later."""
+_RANKING = ("points", "capture", "lower")
+"""Methods that rank what may be measured later."""
 _Group = tuple[list[Configuration], str, dict[str, Stamp]]
 """Configurations of one file at one shape, with the cache's key of all and the file's stamps."""
 _AHEAD = 2 * max(_TOGETHER.values())  # requests per worker in the queue, so that none runs dry
@@ -149,6 +151,10 @@ class Analyser:
         self._pool.close()
         if self._jobs is not shared_jobs():
             self._jobs.close()
+
+    def give_up_rankings(self) -> None:
+        """Cancel what was asked only to rank candidates: who waits for that gets an error."""
+        self._pool.give_up(_RANKING)
 
     def start(self) -> None:
         """Start loading torch for the workers; returns at once."""

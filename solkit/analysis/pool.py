@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union
@@ -236,6 +236,15 @@ class Pool:
         Otherwise the first of many would each get a worker that has to load their file.
         """
         return self._changed
+
+    def give_up(self, methods: Collection[str]) -> None:
+        """Cancel the requests for some methods, those that are answered now as well."""
+        with self._changed:
+            tasks = [task for waiting in self._waiting.values() for task in waiting]
+            tasks += [task for worker in self._running for task in worker.tasks]
+        for task in tasks:
+            if task.request.method in methods:
+                task.future.cancel()
 
     def close(self) -> None:
         """Cancel what waits, and end all workers."""

@@ -91,6 +91,8 @@ _COMPILE_SHARE, _LEAST_COMPILE_S, _MOST_COMPILE_S = 1.0, 20.0, 60.0
 that takes longer has tiles that do not fit: compiling what users write takes 1 to 5 s."""
 
 _LOADING_CORES = 4  # so that three processes load torch at a time without delay
+_CORES_PER_HELPER, _MOST_HELPERS = 4, 4
+"""Cores for each process that helps to write variants, and how many help at the most."""
 _PEER_S = 240.0
 """Seconds for a candidate at the gate where `torch.compile` compiles: that takes up to a minute."""
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
@@ -211,6 +213,7 @@ def evolve(
         with _open_bench(bench, world, limits, log, session) as world.bench:
             breeding, stopped = run.search(proposers)
         world.close()  # what is still checked or compiled would run beside the gate's timing
+        prepared.analyser.give_up_rankings()
         if run.parents is not None:
             run.parents.close()
         with span("gate"):
@@ -267,8 +270,10 @@ def _open_rewriter(
 
     if parts.proposers is not None:
         return parts.proposers
-    rewriter = Rewriter(how.seed, checks=False)  # the search checks what it measures
-    if isinstance(bench, RecordedBench):
+    is_replay = isinstance(bench, RecordedBench)
+    helpers = 0 if is_replay else min(usable_cores() // _CORES_PER_HELPER, _MOST_HELPERS)
+    rewriter = Rewriter(how.seed, checks=False, helpers=helpers)  # what is measured is checked
+    if is_replay:
         return [rewriter]
     apart = stack.enter_context(contextlib.closing(Apart(rewriter)))
     apart.start()

@@ -128,7 +128,10 @@ def _collect_result(
 
 @contextlib.contextmanager
 def process_pool(
-    number: int, initializer: Callable[..., object] | None = None, args: tuple[Any, ...] = ()
+    number: int,
+    initializer: Callable[..., object] | None = None,
+    args: tuple[Any, ...] = (),
+    forks: bool = False,
 ) -> Iterator[Executor]:
     """So many new Python processes; whatever ends the block early ends them at once.
 
@@ -136,9 +139,10 @@ def process_pool(
         number: of processes.
         initializer: runs first in each of them.
         args: for it.
+        forks: whether they are forks of this process, which inherit what it has loaded and `args`.
     """
     before = {process.pid for process in multiprocessing.active_children()}
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork" if forks else "spawn")
     with ProcessPoolExecutor(number, context, initializer, args) as executor:
         try:
             with _interrupts_held():  # each is started by the first calls, and inherits the mask

@@ -210,3 +210,15 @@ def test_a_ranking_goes_on_while_studies_keep_coming(opened, workers):
     for future in (ranked, *studied):
         future.result()
     assert ended[0] < 12
+
+
+def test_requests_that_are_given_up_end_their_workers_alone(opened):
+    pool = opened(2)
+    ranked = [ask(pool, ONE, "hang"), ask(pool, ONE, "hang")]
+    kept = ask(pool, TWO, "hold")
+    while not Worker.created or not Worker.created[0].tasks:
+        time.sleep(0.005)
+    pool.give_up(["hang"])
+    assert kept.result(9.0) == TWO.path
+    assert all(future.cancelled() or future.unwanted for future in ranked)
+    assert not kept.unwanted

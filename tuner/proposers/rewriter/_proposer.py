@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
+import itertools
 import random
 import re
 import symtable
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from solkit.core import Brief, Checked, Proposal, Value
 from solkit.extras import check
+from solkit.processes.parallel_calls import process_pool
 from solkit.tuner.interpreter_check import Checker
 
 if TYPE_CHECKING:  # they need libcst
@@ -29,6 +36,9 @@ _SPLIT = "split reduction"
 _MOST_OPENED = 4
 """Files whose new rewrites are tried at once: those that the original does not admit."""
 _TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
+_TASKS_AHEAD = 2  # for each helper: what is written ahead may not be asked for
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,8 @@ class Rewriter:
         checker: checks each proposal before it is yielded; one of its own if not given.
         checks: whether to check at all; without, proposals are `Checked.UNCHECKED`.
         wrong: whether to yield also those that are found wrong.
+        helpers: forks of this process that write ahead, the same files in the same order; none
+            where this process has several threads.
 
     Raises:
         UnsupportedError: libcst is not installed; by `propose`.
@@ -106,8 +118,9 @@ class Rewriter:
         checker: Checker | None = None,
         checks: bool = True,
         wrong: bool = False,
+        helpers: int = 0,
     ) -> None:
-        self._seed, self._depth = seed, depth
+        self._seed, self._depth, self._helpers = seed, depth, helpers
         self._checker, self._checks, self._wrong = checker, checks, wrong
 
     def close(self) -> None:
@@ -151,34 +164,26 @@ class Rewriter:
             rewrite for rewrite in _load_rewrites() if facts.factor(*rewrite.helps) >= _FAVOURED
         ]
         seen, tuned = {brief.source, start.source}, _TunedFiles()
-        applied: dict[tuple[str, str], list[_Step]] = {}
         structural = [rewrite for rewrite in favoured if rewrite.kind in _load_structural()]
-        for rewrites in (structural, favoured, _load_rewrites()):
-            for step in self._combined_rewrites(start, rewrites, facts, applied):
-                step = self._with_sizes(step, facts)
+        lists = structural, favoured, _load_rewrites()
+        helpers = self._helpers if threading.active_count() == 1 else 0
+        with _written_by(facts, helpers) as writer:
+            steps = (
+                step
+                for rewrites in lists
+                for step in self._combined_rewrites(start, rewrites, facts, writer)
+            )
+            for step in steps if self._depth < 2 else writer.with_sizes(steps):
                 if step.source not in seen and not (self._depth > 1 and tuned.repeats(step.source)):
                     seen.add(step.source)
                     yield step
-
-    def _with_sizes(self, step: _Step, facts: Facts) -> _Step:
-        """Return a file whose block sizes, warps and stages are parameters."""
-        if self._depth < 2 or set(step.kinds) & set(_LAST):
-            return step
-        from solkit.tuner.proposers.rewriter._parse import parse_kernel
-        from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
-
-        text = parse_kernel(step.source)
-        source = "" if text is None else lifted_constants(text, facts)
-        if source and not undefined_names(source) <= undefined_names(step.source):
-            return step
-        return replace(step, source=source, kinds=(*step.kinds, _LAST[0])) if source else step
 
     def _combined_rewrites(
         self,
         start: _Step,
         rewrites: Sequence[Rewrite],
         facts: Facts,
-        applied: dict[tuple[str, str], list[_Step]],
+        writer: _Writer,
     ) -> Iterator[_Step]:
         """Yield files of one rewrite, with those that it opens, then of two, and so on.
 
@@ -188,20 +193,20 @@ class Rewriter:
             start: what they are applied to.
             rewrites: to apply.
             facts: decide the order.
-            applied: keeps what each rewrite made of each file.
+            writer: applies them.
         """
         seen, level = {start.source}, [start]
         for depth in range(self._depth):
             following: list[_Step] = []
-            for step, rewrite, promise in self._extend_level(level, rewrites, facts):
-                for extended in _applied_once(step, rewrite, promise, facts, applied):
+            for extensions in writer.applied(self._extend_level(level, rewrites, facts)):
+                for extended in extensions:
                     if extended.source in seen:
                         continue
                     seen.add(extended.source)
                     following.append(extended)
                     yield extended
                     if depth == 0 and self._depth > 1 and len(following) <= _MOST_OPENED:
-                        for opened in _opened_steps(start, extended, facts, applied):
+                        for opened in _opened_steps(start, extended, facts, writer):
                             if opened.source not in seen:
                                 seen.add(opened.source)
                                 yield opened
@@ -222,22 +227,113 @@ class Rewriter:
         return sorted(pairs, key=lambda pair: -pair[2])
 
 
-def _applied_once(
-    step: _Step,
-    rewrite: Rewrite,
-    promise: float,
-    facts: Facts,
-    applied: dict[tuple[str, str], list[_Step]],
-) -> list[_Step]:
-    key = step.source, rewrite.kind
-    if key not in applied:
-        applied[key] = list(_apply_rewrite(step, rewrite, promise, facts))
-    return applied[key]
+@dataclass
+class _Writer:
+    """Applies rewrites to files, each to a file once; helpers write ahead what comes next.
+
+    Attributes:
+        facts: what rewrites ask.
+        helpers: processes that write; ``None`` for this one alone, when it is asked.
+        ahead: how many files are asked for ahead.
+    """
+
+    facts: Facts
+    helpers: Executor | None = None
+    ahead: int = 1
+    _begun: dict[tuple[str, str], Callable[[], list[_Step]]] = field(default_factory=dict)
+    _written: dict[tuple[str, str], list[_Step]] = field(default_factory=dict)
+
+    def applied(self, pairs: Iterable[tuple[_Step, Rewrite, float]]) -> Iterator[list[_Step]]:
+        """Yield what each rewrite makes of each file, with the promise of all that comes of it."""
+        waiting: deque[tuple[_Step, Rewrite, float]] = deque()
+        for step, rewrite, promise in pairs:
+            self._expect(step, rewrite)
+            waiting.append((step, rewrite, promise))
+            if len(waiting) >= self.ahead:
+                yield self.apply(*waiting.popleft())
+        while waiting:
+            yield self.apply(*waiting.popleft())
+
+    def apply(self, step: _Step, rewrite: Rewrite, promise: float) -> list[_Step]:
+        """Return what a rewrite makes of a file, with the promise of the first who asked."""
+        key = step.source, rewrite.kind
+        if key not in self._written:
+            self._expect(step, rewrite)
+            made = self._begun.pop(key)()
+            self._written[key] = [replace(extended, promise=promise) for extended in made]
+        return self._written[key]
+
+    def _expect(self, step: _Step, rewrite: Rewrite) -> None:
+        key = step.source, rewrite.kind
+        if key not in self._written and key not in self._begun:
+            self._begun[key] = self._begin(_apply_kind, step, rewrite.kind)
+
+    def with_sizes(self, steps: Iterable[_Step]) -> Iterator[_Step]:
+        """Yield files whose block sizes, warps and stages are parameters."""
+        sized: deque[Callable[[], _Step]] = deque()
+        for step in steps:
+            sized.append(self._begin(_with_sizes, step))
+            if 2 * len(sized) > self.ahead:  # the first are awaited
+                yield sized.popleft()()
+        while sized:
+            yield sized.popleft()()
+
+    def _begin(self, function: Callable[..., T], *args: Any) -> Callable[[], T]:
+        """Begin a call that gets the facts last, and return what waits for its result."""
+        here = functools.partial(function, *args, self.facts)
+        if self.helpers is None:
+            return here
+        try:
+            future: Future[T] = self.helpers.submit(_call_with_facts, function, *args)
+        except BrokenProcessPool:
+            return here
+
+        def result() -> T:
+            try:
+                return future.result()
+            except BrokenProcessPool:  # a helper was killed
+                return here()
+
+        return result
 
 
-def _opened_steps(
-    start: _Step, step: _Step, facts: Facts, applied: dict[tuple[str, str], list[_Step]]
-) -> Iterator[_Step]:
+@contextlib.contextmanager
+def _written_by(facts: Facts, helpers: int) -> Iterator[_Writer]:
+    """Yield what applies rewrites, with so many helpers, which end with the block."""
+    if not helpers:
+        yield _Writer(facts)
+        return
+    with process_pool(helpers, _adopt_facts, (facts,), forks=True) as executor:
+        yield _Writer(facts, executor, _TASKS_AHEAD * helpers)
+
+
+_adopted: list[Facts] = []
+"""The facts of a helper."""
+
+
+def _adopt_facts(facts: Facts) -> None:
+    _adopted[:] = [facts]
+
+
+def _call_with_facts(function: Callable[..., T], *args: Any) -> T:
+    return function(*args, *_adopted)
+
+
+def _with_sizes(step: _Step, facts: Facts) -> _Step:
+    """Return a file whose block sizes, warps and stages are parameters."""
+    if set(step.kinds) & set(_LAST):
+        return step
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
+    from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
+
+    text = parse_kernel(step.source)
+    source = "" if text is None else lifted_constants(text, facts)
+    if source and not undefined_names(source) <= undefined_names(step.source):
+        return step
+    return replace(step, source=source, kinds=(*step.kinds, _LAST[0])) if source else step
+
+
+def _opened_steps(start: _Step, step: _Step, facts: Facts, writer: _Writer) -> Iterator[_Step]:
     """Yield what a file admits that the original does not, most promising first.
 
     So it is with a split where programs that take more each are fewer than the device runs at once.
@@ -247,11 +343,15 @@ def _opened_steps(
     rewrites = [
         rewrite for rewrite in _load_rewrites() if rewrite.kind not in (*step.kinds, *_LAST)
     ]
-    for rewrite in sorted(rewrites, key=lambda rewrite: -_expected_promise(rewrite, facts)):
-        needed = rewrite.kind == _SPLIT and _leaves_idle(step, facts)
-        if needed or not _applied_once(start, rewrite, start.promise, facts, applied):
-            promise = step.promise + _expected_promise(rewrite, facts)
-            yield from _applied_once(step, rewrite, promise, facts, applied)
+    rewrites.sort(key=lambda rewrite: -_expected_promise(rewrite, facts))
+    needed = {_SPLIT} if _leaves_idle(step, facts) else set[str]()
+    of_start = writer.applied((start, r, start.promise) for r in rewrites if r.kind not in needed)
+    pairs = (
+        (step, rewrite, step.promise + _expected_promise(rewrite, facts))
+        for rewrite in rewrites
+        if rewrite.kind in needed or not next(of_start)
+    )
+    yield from itertools.chain.from_iterable(writer.applied(pairs))
 
 
 def _leaves_idle(step: _Step, facts: Facts) -> bool:
@@ -263,7 +363,13 @@ def _leaves_idle(step: _Step, facts: Facts) -> bool:
     return any(count is not None and count < facts.sms for count in programs)
 
 
-def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
+def _apply_kind(step: _Step, kind: str, facts: Facts) -> list[_Step]:
+    """Return what a rewrite makes of a file."""
+    rewrite = next(rewrite for rewrite in _load_rewrites() if rewrite.kind == kind)
+    return list(_apply_rewrite(step, rewrite, facts))
+
+
+def _apply_rewrite(step: _Step, rewrite: Rewrite, facts: Facts) -> Iterator[_Step]:
     """Yield what a rewrite makes of a file; nothing more once it writes what is no Python.
 
     What reads a name that nothing defines is left out: a launcher that `kernel` only calls does not
@@ -280,7 +386,12 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) 
     try:
         for variant in _variants_of_alike(rewrite, text, facts):
             if undefined_names(variant.source) <= undefined_names(step.source):
-                yield _Step(variant.source, kinds, (*step.intents, variant.intent), promise)
+                yield replace(
+                    step,
+                    source=variant.source,
+                    kinds=kinds,
+                    intents=(*step.intents, variant.intent),
+                )
     except (ParserSyntaxError, CSTValidationError, SyntaxError):
         return  # the text is written in a way that this rewrite does not know
 

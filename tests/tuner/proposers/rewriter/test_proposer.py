@@ -11,7 +11,8 @@ from rewriting import HEADER, brief
 
 from solkit.core import Checked, Tried
 from solkit.errors import UnsupportedError
-from solkit.tuner.proposers.rewriter import Rewriter
+from solkit.processes import parallel_calls
+from solkit.tuner.proposers.rewriter import Rewriter, _proposer
 from solkit.tuner.proposers.rewriter._proposer import undefined_names
 
 MOST = 12  # of some hundred pairs: each is a tree that is parsed, changed and written
@@ -51,6 +52,22 @@ def test_what_a_rewrite_opens_comes_right_after_it():
     assert kinds[0] == ["vectorise", "retile"]
     assert kinds[1][0] == "vectorise"  # with what needs blocks: of the original it makes nothing
     assert kinds[1][1] not in ("vectorise", "retile", "constants")
+
+
+def test_helpers_write_the_same_in_the_same_order(monkeypatch):
+    helped = []
+
+    def process_pool(number, *arguments, **options):
+        helped.append(number)
+        return parallel_calls.process_pool(number, *arguments, **options)
+
+    monkeypatch.setattr(_proposer, "process_pool", process_pool)
+    monkeypatch.setattr(_proposer.threading, "active_count", lambda: 1)
+    rewriter = Rewriter(checks=False, helpers=2)
+    assert list(islice(rewriter.propose(brief(BIAS_RELU, M=64, N=96)), 6)) == proposals(
+        BIAS_RELU, most=6
+    )
+    assert helped == [2]
 
 
 def test_every_proposal_is_python_that_keeps_the_problem():
