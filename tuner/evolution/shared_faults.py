@@ -1,4 +1,4 @@
-"""Faults that variants share: what several that are wrong alike have in common is not tried again.
+"""Faults that variants share: what several that fail alike have in common is not tried again.
 
 Variants of one parent by one proposer have the form that it brings a file into, and steps such as
 ``rows`` or ``retile``. Triton's interpreter does not find each fault. If it is in the form, or in a
@@ -10,32 +10,35 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from solkit.core import Bred, Checked, Variant, Verdict
+from solkit.core import Bred, Checked, Variant
+from solkit.tuner.common_failure import failure_reason
 
 __all__ = ["shared_fault"]
 
 _ENOUGH = 3
-"""Variants that are wrong alike."""
+"""Variants that are wrong, or fail, alike."""
 _FORM = "the form of all"
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_VARIES = re.compile(r"; at \S+:\d+ in |\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+"""A place in a variant's own file, and a number."""
 
 
 def shared_fault(variant: Variant, archive: Iterable[Bred]) -> str:
-    """Return why a variant is as wrong as others that were measured; empty if it may be right.
+    """Return why a variant fails as others do that were measured; empty if it may be right.
 
-    A step is at fault if several wrong variants have it, and none that was right.
+    A step is at fault if several variants that fail have it, and none that was right. What wants
+    too much of the GPU is no fault: other parameters want less.
     """
     if variant.checked is Checked.RIGHT:
         return ""
     origin = variant.parent, variant.proposer
     kin = [b for b in archive if b.measured and (b.variant.parent, b.variant.proposer) == origin]
     right = {step for b in kin if b.verdict.is_right for step in _steps(b.variant)}
-    wrong = [b for b in kin if b.verdict is Verdict.WRONG]
+    failed = [(b, reason) for b in kin if (reason := failure_reason(b.verdict, b.why))]
     for step in [step for step in _steps(variant) if step not in right]:
-        reasons = [_NUMBER.sub("…", b.why) for b in wrong if step in _steps(b.variant)]
+        reasons = [_VARIES.sub("…", why) for b, why in failed if step in _steps(b.variant)]
         alike = max(map(reasons.count, reasons), default=0)
         if alike >= _ENOUGH:
-            return f"{alike} variants that share {step} with it are wrong alike"
+            return f"{alike} variants that share {step} with it fail alike"
     return ""
 
 

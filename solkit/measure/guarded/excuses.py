@@ -18,6 +18,8 @@ __all__ = ["Excuses", "OriginalFailures"]
 
 _MOST = 3
 """Distributions; a kernel that is wrong on more is wrong."""
+_PATIENCE = 4
+"""Times as long as a variant may an original take for its checks, if it is judged again."""
 
 
 @dataclass
@@ -38,8 +40,8 @@ class OriginalFailures:
     ) -> bool:
         """Tell whether a candidate's failure is the original's as well, and note it then.
 
-        An original that had no time for the distribution is judged again, with time for all of
-        them: its autotuners may take what a search leaves to checks.
+        An original that had no time for the distribution is judged again, with more of it: what
+        takes the time, the reference's outputs, is there now, but autotuners choose once more.
 
         Args:
             request: of the candidate.
@@ -63,8 +65,12 @@ class OriginalFailures:
         key = failed_on, canonical(request.shape)
         if key in self._passed:
             return False
+        limit_s = self.original.checks_limit_s
         again = replace(
-            self.original, shape=request.shape, excused=self.trials, checks_limit_s=None
+            self.original,
+            shape=request.shape,
+            excused=self.trials,
+            checks_limit_s=None if limit_s is None else _PATIENCE * limit_s,
         )
         if judge(again).failed_on == failed_on:
             return True

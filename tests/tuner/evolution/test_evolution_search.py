@@ -27,6 +27,8 @@ from solkit.errors import UnsupportedError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
 from solkit.tuner.evolution.evolution_search import EvolutionSearch
+from solkit.tuner.evolution.population_archive import Archive
+from solkit.tuner.evolution.shared_faults import shared_fault
 from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
 
 SOL_MS = 0.1
@@ -312,7 +314,17 @@ def test_variants_that_share_what_was_wrong_three_times_cost_no_gpu_time(
     measured = {source for source, _ in world.measured}
     assert {*WRONG_ALIKE, *texts} - measured == unmeasured
     whys = {b.why for b in breeding.archive if b.variant.source in unmeasured}
-    assert whys <= {"3 variants that share the form of all with it are wrong alike"}
+    assert whys <= {"3 variants that share the form of all with it fail alike"}
+
+
+def test_launchers_that_raise_alike_in_files_of_their_own_share_a_fault():
+    archive = Archive(Variant("0", "original"))
+    for place, message in enumerate(["unbound; at /tmp/{0}/{0}.py:2{0} in kernel"] * 3):
+        archive.add(Variant(f"{place}a", str(place), "0", "rows", proposer="rewriter"))
+        why = message.format(f"{place}a")
+        archive.note(f"{place}a", verdict=Verdict.CRASHED, measured=1, why=why)
+        fault = shared_fault(Variant("x", "x", "0", "tile", proposer="rewriter"), archive)
+        assert bool(fault) == (place == 2)
 
 
 @pytest.mark.parametrize(("name", "named"), [("broken", "broken"), ("", "The model")])

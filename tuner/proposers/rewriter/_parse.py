@@ -232,17 +232,19 @@ def _walk(within: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def names_within(*within: cst.CSTNode) -> set[str]:
     """Return the names in nodes, read or assigned; not attributes nor keywords."""
-    identifiers: set[str] = set()
+    return set(_each_name(*within))
+
+
+def _each_name(*within: cst.CSTNode) -> Iterator[str]:
     pending = list(within)
     while pending:
         node = pending.pop()
         if type(node) is cst.Name:
-            identifiers.add(node.value)
+            yield node.value
         elif type(node) is cst.Attribute or type(node) is cst.Arg:
             pending.append(node.value)
         else:
             pending.extend(child_nodes(node))
-    return identifiers
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -274,11 +276,8 @@ def expand_names(
 
 
 def count_uses(node: cst.CSTNode, name: str) -> int:
-    """Count how often a name is read or assigned; a keyword of a call is no name."""
-    all_nodes = list(nodes_within(node))
-    keywords = [e.keyword for e in all_nodes if isinstance(e, cst.Arg) and e.keyword is not None]
-    at = sum(isinstance(other, cst.Name) and other.value == name for other in all_nodes)
-    return at - sum(keyword.value == name for keyword in keywords)
+    """Count how often a name is read or assigned; no attribute nor keyword is a name."""
+    return sum(other == name for other in _each_name(node))
 
 
 @functools.cache
@@ -687,20 +686,18 @@ class KernelText:
 
     @cached_property
     def single(self) -> tuple[Launch, ...]:
-        """The launches whose function is launched only there, called nowhere, and not autotuned.
+        """The launches whose function is named only there, and not autotuned.
 
         ``kernel`` reaches them: what only a test or a benchmark of the file launches is left alone.
         """
-        inner = {
-            called_name(call) for f in self.functions.values() for call in calls_within(f.node)
-        }
-        return tuple(
-            launch
-            for launch in self.live
-            if len(self.launches_of(launch.function.name)) == 1
-            and launch.function.name not in inner
-            and not launch.function.tuned
-        )
+        plain = (launch for launch in self.live if not launch.function.tuned)
+        return tuple(launch for launch in plain if self.is_seen(launch.function.name, 1))
+
+    def is_seen(self, function: str, launches: int) -> bool:
+        """Tell whether a function is launched so many times, and named nowhere else."""
+        is_launched = len(self.launches_of(function)) == launches
+        uses = (count_uses(s, function) for s in self.tree.body if not _has_own(s, function))
+        return is_launched and sum(uses) == launches + 1  # its definition
 
     @cached_property
     def reached(self) -> set[str]:
@@ -725,6 +722,14 @@ class KernelText:
             if (a := single_assignment(statement)) and a.target == name
         ]
         return matches[0].value if len(matches) == 1 else None
+
+
+def _has_own(statement: cst.CSTNode, name: str) -> bool:
+    """Tell whether a function has a name of its own, a parameter's or a local one."""
+    if isinstance(statement, cst.FunctionDef):
+        params = (n.name.value for n in nodes_within(statement.params) if type(n) is cst.Param)
+        return name in {*params, *assigned_names(statement.body)}
+    return False
 
 
 @functools.lru_cache(64)
@@ -769,7 +774,7 @@ def _is_constant(param: cst.Param) -> bool:
 def _launches_in(
     launcher: cst.FunctionDef, functions: Mapping[str, JitFunction]
 ) -> Iterator[Launch]:
-    for statement in walk_statements(statements_of(launcher)):
+    for statement in nodes_within(launcher.body):
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             continue
         call = getattr(statement.body[0], "value", None)

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from solkit.core import Brief, Checked, Proposal, Value
+from solkit.core.parsing import syntax_tree
 from solkit.extras import check
 from solkit.processes.parallel_calls import process_pool
 from solkit.tuner.interpreter_check import Checker
+from solkit.tuner.proposers.rewriter.unbound_names import unbound_names
 
 if TYPE_CHECKING:  # they need libcst
     from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite, Variant
@@ -398,7 +400,7 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, facts: Facts) -> Iterator[_Ste
 
 @functools.lru_cache(256)
 def undefined_names(source: str) -> frozenset[str]:
-    """Return the names that a file's functions read and nothing defines.
+    """Return the names that a file's functions read and nothing defines, or not until later.
 
     Raises:
         SyntaxError: the file is no Python.
@@ -414,7 +416,8 @@ def undefined_names(source: str) -> frozenset[str]:
         table = tables.pop()
         tables += table.get_children()
         read |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
-    return frozenset(read - defined - set(dir(builtins)))
+    unbound = unbound_names(syntax_tree(source))
+    return frozenset(read - defined - set(dir(builtins))) | unbound
 
 
 def _variants_of_alike(rewrite: Rewrite, text: KernelText, facts: Facts) -> Iterator[Variant]:

@@ -81,7 +81,9 @@ def _with_plain_launches(function: JitFunction, text: KernelText) -> list[Swap]:
     launches = text.launches_of(function.name)
     ordered = [*tuned, *computed]
     is_plain = len(tuned) <= 1 and len(computed) <= 1 and marks[: len(ordered)] == ordered
-    if not ordered or not is_plain or len(marks) != len(ordered) + 1 or not launches:
+    if not ordered or not is_plain or len(marks) != len(ordered) + 1:
+        return []
+    if not launches or not text.is_seen(function.name, len(launches)):
         return []
     if "jit" not in render_code(marks[-1]):
         return []

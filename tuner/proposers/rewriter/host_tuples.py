@@ -12,7 +12,7 @@ Tensors that a launcher makes for parameters that a kernel never reads are not m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -43,6 +43,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import kept_statements
 
 __all__ = ["with_known_tuples", "with_unrolled_lists", "without_unread_tensors"]
 
+_FLAGS = {"True": True, "False": False, "None": None}
 _MOST = 16
 """Values of a list that are written out."""
 _FILLS = (*ALLOCATORS, "torch.ones", "torch.ones_like", "torch.full", "torch.full_like")
@@ -51,16 +52,37 @@ _NEW = frozenset("sum mean view reshape flatten unflatten transpose permute sque
 
 
 def with_unrolled_lists(body: Body) -> list[cst.BaseStatement]:
-    """Return a launcher's statements with lists written out, and no branch that is decided."""
-    result: list[cst.BaseStatement] = []
+    """Return a launcher's statements with lists written out, and no branch that is decided.
+
+    A flag such as ``debug = False``, which nothing else assigns, decides some.
+    """
+    return list(_written_out(body, _flags(body)))
+
+
+def _written_out(body: Body, flags: Mapping[str, object]) -> Iterator[cst.BaseStatement]:
     for statement in body:
-        kept = kept_statements(statement, {}) if isinstance(statement, cst.If) else None
+        kept = kept_statements(statement, flags) if isinstance(statement, cst.If) else None
         if kept is not None:
             inner = [s for s in kept if isinstance(s, cst.BaseStatement)]
-            result += with_unrolled_lists(inner)
+            yield from _written_out(inner, flags)
         else:
-            result += _unrolled(statement)
-    return result
+            yield from _unrolled(statement)
+
+
+def _flags(body: Body) -> dict[str, object]:
+    """Return names that a launcher's statements assign once, ahead of all uses, to a flag.
+
+    Numbers are left out: they may be sizes of blocks, which are tuned.
+    """
+    flags, seen = dict[str, object](), set[str]()
+    names = assigned_names(*body)
+    for statement in body:
+        binding = single_assignment(statement)
+        value = "" if binding is None else render_code(binding.value)
+        if binding is not None and binding.target not in seen and value in _FLAGS:
+            flags |= {binding.target: _FLAGS[value]} if names.count(binding.target) == 1 else {}
+        seen |= names_within(statement)
+    return flags
 
 
 def _unrolled(statement: cst.BaseStatement) -> list[cst.BaseStatement]:

@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    count_uses,
     in_launcher,
     integer_literal,
     launcher_definition,
@@ -47,7 +48,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     statements_of,
     walk_statements,
-    with_body,
+    with_each,
 )
 from solkit.tuner.proposers.rewriter._tile_sizes import (
     Tile,
@@ -374,7 +375,11 @@ def _with_tiles(
         sizes: list[cst.BaseExpression | None] = [*_divided_sizes(launch, tile)]
         if tile.name in unmasked_blocks(launch):
             sizes.append(_size_under_blocks(launch, tile))
-        guard = _fallback(launch, tile, name, sizes)
+        replaced = read_module(_replace_constant(text, launch, tile, name, own))
+        if replaced is None:
+            continue
+        place, ahead = _first_use(replaced, launch.function.name, name)
+        guard = _fallback(tile, name, sizes, ahead)
         if guard is None and sizes:
             values = tuple(v for v in values if tile.value % v == 0)
             default = math.gcd(default, tile.value)
@@ -383,13 +388,11 @@ def _with_tiles(
             values = tuple(v for v in values if not any(n % v for n in totals)) or values
             if any(n % default for n in totals):
                 default = max((v for v in values if tile.value <= v <= default), default=tile.value)
-        replaced = read_module(_replace_constant(text, launch, tile, name, own))
-        if replaced is None:
-            continue
         values = tuple(v for v in values if v in shared.get(name, values)) or values
         shared[name] = values
         if guard is not None:
-            replaced = _with_fallback(replaced, launch.launcher.name.value, name, guard)
+            guarded = with_each(replaced.tree, {id(place): [guard, place]})
+            replaced = read_module(guarded) or replaced
         tree = changed_tree(replaced, parameters=[Parameter(name, default, values)])
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
@@ -423,29 +426,53 @@ def _divided_sizes(launch: Launch, tile: Tile) -> list[cst.BaseExpression]:
 
 
 def _fallback(
-    launch: Launch, tile: Tile, name: str, sizes: Sequence[cst.BaseExpression | None]
+    tile: Tile, name: str, sizes: Sequence[cst.BaseExpression | None], ahead: set[str]
 ) -> cst.BaseStatement | None:
     """Return a statement that keeps the original's block for sizes that another does not divide.
 
-    It is for blocks without masks; ``None`` if the launcher does not know the sizes at that place.
+    It is for blocks without masks; ``None`` if the launcher does not know the sizes at that place,
+    where it has the names of `ahead`.
     """
     if not sizes or None in sizes:
         return None
     totals = [size for size in sizes if size is not None]
-    ahead = set[str]()
-    for params in (launch.launcher.params.params, launch.launcher.params.kwonly_params):
-        ahead |= {param.name.value for param in params}
-    own = launch.arguments[tile.name]
-    for statement in statements_of(launch.launcher):
-        uses = names_within(statement) & {name, render_code(own)}
-        is_assigned = has_assignment(launch.launcher, name) is statement
-        if (uses or statement is launch.statement) and not is_assigned:
-            break
-        ahead |= set(assigned_names(statement))
     if not names_within(*totals) <= {*ahead, "triton"}:
         return None
     codes = dict.fromkeys(f"{render_code(parenthesized(size))} % {name} != 0" for size in totals)
     return parse_statement(f"if {' or '.join(codes)}:\n    {name} = {tile.value}\n")
+
+
+def _first_use(text: KernelText, function: str, name: str) -> tuple[cst.BaseStatement, set[str]]:
+    """Return the first statement around a launch that uses a name, and the names known there.
+
+    It stands in the innermost block of the launcher that has all uses.
+    """
+    launch = text.launches_of(function)[0]
+    params = launch.launcher.params
+    ahead = {param.name.value for param in (*params.params, *params.kwonly_params)}
+    body = statements_of(launch.launcher)
+    while True:
+        for first in body:
+            if name in names_within(first) or launch.statement in nodes_within(first):
+                break
+            ahead |= _surely_assigned(first)
+        blocks = (node for node in nodes_within(first) if isinstance(node, cst.IndentedBlock))
+        inner = next((b for b in blocks if launch.statement in nodes_within(b)), None)
+        if inner is None or count_uses(inner, name) != count_uses(first, name):
+            return first, ahead
+        body = list(inner.body)
+
+
+def _surely_assigned(statement: cst.CSTNode) -> set[str]:
+    """Return the names that a statement assigns on each path through it."""
+    if isinstance(statement, cst.If):
+        other = set[str]() if statement.orelse is None else _surely_assigned(statement.orelse)
+        return set.union(set(), *map(_surely_assigned, statements_of(statement))) & other
+    if isinstance(statement, (cst.With, cst.Else)):
+        return set.union(set(), *map(_surely_assigned, statements_of(statement)))
+    return (
+        set(assigned_names(statement)) if isinstance(statement, cst.SimpleStatementLine) else set()
+    )
 
 
 def _size_under_blocks(launch: Launch, tile: Tile) -> cst.BaseExpression | None:
@@ -481,24 +508,6 @@ def _size_before_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpre
         if render_code(node.right) == "1" and render_code(inner.right) == block:
             return inner.left
     return node
-
-
-def _with_fallback(
-    text: KernelText, launcher: str, name: str, guard: cst.BaseStatement
-) -> KernelText:
-    """Return the file whose launcher runs a statement ahead of the first use of a name."""
-    tree, node = (
-        text.tree,
-        next(
-            node
-            for node in text.tree.body
-            if isinstance(node, cst.FunctionDef) and node.name.value == launcher
-        ),
-    )
-    body = statements_of(node)
-    place = next(at for at, s in enumerate(body) if name in names_within(s))
-    changed = with_body(node, [*body[:place], guard, *body[place:]])
-    return read_module(in_statement(tree, node, [(node, changed)])) or text
 
 
 def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None]:

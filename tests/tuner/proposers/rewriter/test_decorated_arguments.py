@@ -76,9 +76,27 @@ def test_configurations_stand_in_comprehensions_and_constants(configs):
     assert arguments(source)["B"] == "64"
 
 
+def test_a_launch_in_each_branch_gets_them():
+    two = "if n > 9:\n        double[grid](x, out, n)\n    else:\n        double[grid](x, out, n)\n"
+    source = SOURCE.replace("double[grid](x, out, n)\n", two)
+    text = parse_kernel(canonical_form(HEADER + source))
+    assert [render_code(launch.arguments["B"]) for launch in text.launches] == ["64", "64"]
+    assert not text.single
+
+
+def test_a_flag_of_the_launcher_decides_a_branch():
+    one = "double[grid](x, out, n)\n"
+    two = f"if debug:\n        print({one.strip()}.asm)\n    else:\n        {one}"
+    source = SOURCE.replace(one, f"debug = False\n    {two}")
+    assert "@triton.autotune(" in canonical_form(HEADER + source)  # one launch is in a call
+    source = source.replace("print(double[grid](x, out, n).asm)", "pgm = double[grid](x, out, n)")
+    assert arguments(source)["B"] == "64"
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("double[grid](x, out, n)", "double[grid](x, out, n)\n    again = double"),
         ("key=[", "prune_configs_by={}, key=["),  # chooses among them
         ("configs=configs()", "configs=configs(64)"),
         ('"B": 64}', '"B": SIZE}'),

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from itertools import islice
+from textwrap import indent
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,19 @@ from solkit.processes import parallel_calls
 from solkit.tuner.proposers.rewriter import Rewriter, _proposer
 from solkit.tuner.proposers.rewriter._proposer import undefined_names
 
+EXACT = """
+@triton.jit
+def double(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) * 2)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    n = x.numel()
+    double[(n // 128,)](x, y, BLOCK=128)
+    return y
+"""
 MOST = 12  # of some hundred pairs: each is a tree that is parsed, changed and written
 
 
@@ -118,6 +132,35 @@ def test_without_libcst_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "libcst", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[evolve\]'"):
         Rewriter().propose(brief(SOFTMAX))
+
+
+@pytest.mark.parametrize(
+    ("body", "unbound"),
+    [
+        ("if n:\n    size = n\nelse:\n    return size\nreturn size", {"size"}),
+        ("if size:\n    n = 1\nsize = n", {"size"}),
+        ("if n:\n    size = n\nreturn size", set()),  # on one path it is
+        ("for i in n:\n    if i:\n        use(size)\n    size = i", set()),
+        ("try:\n    size = n\nexcept ValueError as error:\n    raise size from error", set()),
+        ("with n as (size, *rest):\n    return lambda: late, size\nlate = 1", set()),
+        ("size = n\ndel size\nreturn [size for size in n], size", {"size"}),
+        ("global size\nuse(size)\nsize = 1", set()),
+        ("match n:\n    case [size, *_]:\n        pass\nsize += [k := 1, k]", set()),
+        ("size += 1", {"size"}),
+    ],
+)
+def test_names_that_no_path_has_bound_are_found(body, unbound):
+    source = "use = size = print\n\n\ndef kernel(n):\n" + indent(body, "    ") + "\n"
+    assert undefined_names(source) == unbound
+
+
+def test_sizes_are_compared_within_the_branch_that_knows_them():
+    """Blocks without masks must divide a size that only one branch of the launcher has."""
+    source = EXACT.replace("    n = x.numel()\n", "    if x.dim() == 1:\n        n = x.numel()\n")
+    source = source.replace("    double[", "        double[")
+    sources = [p.source for p in proposals(source, depth=1) if "% BLOCK != 0" in p.source]
+    assert sources
+    assert not any(undefined_names(source) for source in sources)
 
 
 def test_parameters_reach_a_launcher_whose_call_is_on_the_line_of_its_def():
