@@ -52,9 +52,10 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 
-__all__ = ["WeightedSums", "weighted_sums"]
+__all__ = ["WeightedSums", "is_over_all", "weighted_sums"]
 
 _MOST_TERMS = 12
+_SCALAR_AXES = ("0", "None")
 
 
 class OtherSumError(Exception):
@@ -331,12 +332,14 @@ class WeightedSums:
         loop: the loop.
         totals: assignments of the second loop's sums, where that stood.
         blocks: names of sums that were blocks, each added up later; they are numbers now.
+        scaled: names of the first loop's sums that are used.
     """
 
     starts: list[cst.BaseStatement]
     loop: cst.BaseStatement
     totals: list[cst.BaseStatement]
     blocks: tuple[str, ...]
+    scaled: tuple[str, ...]
 
 
 def weighted_sums(
@@ -362,6 +365,8 @@ def weighted_sums(
             return None
         element = substitute_names(update.element, own)
         if called_name(element) == "tl.sum":
+            if not is_over_all(element):
+                return None
             element = call_args(element)[0]
         else:
             blocks.append(name)
@@ -378,7 +383,8 @@ def weighted_sums(
         ]
         totals.append(parse_statement(f"{name} = {' + '.join(parts)}"))
     starts = [parse_statement(f"{name} = 0.0") for name in writer.added]
-    return WeightedSums(starts, writer.loop(), totals, tuple(blocks))
+    scaled = tuple(scale.weights.name for scale in scales)
+    return WeightedSums(starts, writer.loop(), totals, tuple(blocks), scaled)
 
 
 @dataclass(frozen=True)
@@ -404,11 +410,14 @@ def _scales_of(loop: Loop, carried: Mapping[str, Carried]) -> Iterator[_Scale]:
         update = None if binding is None else carried.get(binding.target)
         if binding is None or update is None or update.kind is not CarriedKind.RESCALED:
             continue
-        parts = _scale_and_block(binding.value, update.name)
+        parts = _scale_and_total(binding.value, update.name)
         element = update.element
         if parts is None or element is None or called_name(element) != "tl.sum":
             continue
-        factor, block = parts
+        if not is_over_all(element):
+            continue
+        factor, total = parts
+        block = call_args(total)[0]
         inner, conditions = _without_choice(call_args(element)[0])
         block, _ = _without_choice(values.get(render_code(block), block))
         written = values.get(render_code(block), block)
@@ -424,18 +433,24 @@ def _scales_of(loop: Loop, carried: Mapping[str, Carried]) -> Iterator[_Scale]:
         yield _Scale(weights, place, f"({render_code(factor)})")
 
 
-def _scale_and_block(
+def _scale_and_total(
     value: cst.BaseExpression, name: str
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """Return ``factor`` and ``block`` of ``name * factor + tl.sum(block)``."""
+    """Return ``factor`` and ``tl.sum(block)`` of ``name * factor + tl.sum(block)``."""
     if not is_operation(value, cst.Add):
         return None
     for scaled, total in ((value.left, value.right), (value.right, value.left)):
         if is_operation(scaled, cst.Multiply) and called_name(total) == "tl.sum":
             for own, factor in ((scaled.left, scaled.right), (scaled.right, scaled.left)):
                 if render_code(own) == name:
-                    return factor, call_args(total)[0]
+                    return factor, total
     return None
+
+
+def is_over_all(call: cst.BaseExpression) -> bool:
+    """Tell whether a reduction of a block with one axis is written."""
+    axis = argument_of(call, 1, "axis")
+    return axis is None or render_code(axis) in _SCALAR_AXES
 
 
 def _without_choice(node: cst.BaseExpression) -> tuple[cst.BaseExpression, tuple[str, ...]]:

@@ -64,11 +64,9 @@ from solkit.tuner.proposers.rewriter._values import (
     without_repeats,
 )
 from solkit.tuner.proposers.rewriter._variants import launch_variants
-from solkit.tuner.proposers.rewriter._weighted_sums import weighted_sums
+from solkit.tuner.proposers.rewriter._weighted_sums import is_over_all, weighted_sums
 
 __all__ = ["OnePass"]
-
-_SCALAR_AXES = ("0", "None")
 
 
 class OnePass:
@@ -114,7 +112,7 @@ def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loo
             and (one.block, render_code(one.bound), one.counts)
             == (two.block, render_code(two.bound), two.counts)
         )
-        writes = any(calls_within(loop.node, *WRITES) for loop in (first, second))
+        writes = any(calls_within(node, *WRITES) for node in (first.node, *between, second.node))
         if (
             same
             and not writes
@@ -176,10 +174,20 @@ def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
         new = weighted_sums(first, second, assigned_names(*behind), taken)
         if new is None or not all(_is_only_totalled(name, later) for name in new.blocks):
             continue
+        if any(_axes_of_start(name, body[:i]) for name in new.scaled):
+            continue
+        if any(_axes_of_start(name, body[:j]) != (name in new.blocks) for name in sums):
+            continue
         for name in new.blocks:
             later = [_scalar_statement(statement, name) for statement in later]
         return [*body[:i], *ahead, *new.starts, new.loop, *behind, *new.totals, *later]
     return None
+
+
+def _axes_of_start(name: str, before: Body) -> int:
+    """Return how many axes a name's first value has; -1 if that is not known."""
+    start = start_of_name(name, before)
+    return -1 if start is None else len(start.shape)
 
 
 def _is_only_totalled(name: str, statements: Body) -> bool:
@@ -402,11 +410,8 @@ def _is_bound(node: cst.BaseExpression, bound: str) -> bool:
 def _is_total_of(node: cst.BaseExpression, name: str) -> bool:
     if render_code(node) == name:
         return True
-    if called_name(node) != "tl.sum":
-        return False
-    axis = argument_of(node, 1, "axis")
-    is_whole = axis is None or render_code(axis) in _SCALAR_AXES
-    return is_whole and render_code(call_args(node)[0]) == name
+    is_total = called_name(node) == "tl.sum" and is_over_all(node)
+    return is_total and render_code(call_args(node)[0]) == name
 
 
 def _added_elements(loop: Loop, sums: str) -> cst.BaseExpression | None:
@@ -414,9 +419,7 @@ def _added_elements(loop: Loop, sums: str) -> cst.BaseExpression | None:
     binding = next(a for a in assignments_in(loop.body) if a.target == sums)
     operand = binding.operand
     if called_name(operand) == "tl.sum":
-        axis = argument_of(operand, 1, "axis")
-        is_whole = axis is None or render_code(axis) in _SCALAR_AXES
-        return call_args(operand)[0] if is_whole else None
+        return call_args(operand)[0] if is_over_all(operand) else None
     return operand
 
 

@@ -547,6 +547,7 @@ def test_sums_of_a_softmax_s_weights_need_no_further_pass(is_right):
         ("p * w -", "tl.where(w > top, p, 0.0) -"),
         ("mean += ", "mean = mean * 2 + "),
         ("tl.sum(mean)", "tl.max(mean, 0)"),
+        ("inverse = 1.0 / total", "inverse = tl.atomic_add(W, 1.0 / total)"),
     ],
 )
 def test_sums_that_are_not_linear_in_weights_stay(old, new):
