@@ -29,6 +29,7 @@ from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.packed_codes import with_words_of_codes
 from solkit.roofline.work.program import Program, TracedOp, trace
+from solkit.roofline.work.shared_results import with_shared_results
 from solkit.roofline.work.symmetry import with_symmetry
 from solkit.roofline.work.traffic import Traffic, traffic
 from solkit.roofline.work.value_samples import with_admitted_errors
@@ -74,7 +75,8 @@ def work_of_live(program: Program) -> Work:
     """Return the cost of a `narrowed` program, or of some of its ops with results of their own."""
     live = list(program.ops)
     alone = without_repeats(live)
-    costs = with_shared_exponentials(alone, [cost_of(op) for op in alone])
+    costs = with_shared_results(alone, [cost_of(op) for op in alone])
+    costs = with_shared_exponentials(alone, costs)
     fixed = program.constants - {use.storage for op in live for use in op.written}
     costs = without_brute_force(alone, costs, fixed, program.results)
     costs = with_words_of_codes(alone, costs, fixed, program.results)

@@ -151,6 +151,7 @@ class Operator:
         zero_at_minus_inf: whether f(-inf) = 0.
         minus_inf_at_zero: whether f(0) = -inf.
         keeps_minus_inf: whether f(-inf) is infinite.
+        parity: 1 if f(-x) = f(x), -1 if f(-x) = -f(x), 0 if neither or unknown.
         flattens_to_zero: whether it sends a range of values to zero, or may by its arguments.
         makes_zeros: whether it puts zeros among its results, whatever its operands.
         moves: whether each element of the result is one of an operand, converted at most.
@@ -221,6 +222,7 @@ class Operator:
     zero_at_minus_inf: bool | None = None
     minus_inf_at_zero: bool | None = None
     keeps_minus_inf: bool | None = None
+    parity: int = 0
     flattens_to_zero: bool | None = None
     makes_zeros: bool | None = None
     moves: bool | None = None

@@ -23,6 +23,9 @@ _F = Family.POINTWISE
 _ONE, _FUNCTION = (1, 0), (0, 1)
 _UNARY: dict[str, Any] = {"cost": "elementwise", "zeros": "elementwise", "monotone": _RISING}
 _ZERO: dict[str, Any] = {**_UNARY, "zero_at_zero": True}
+_ODD: dict[str, Any] = {**_ZERO, "parity": -1}
+_EVEN: dict[str, Any] = {**_UNARY, "monotone": _NO, "parity": 1}
+_EVEN_ZERO: dict[str, Any] = {**_EVEN, "zero_at_zero": True}
 _TRUTH: dict[str, Any] = {
     "cost": "elementwise",
     "operations": _ONE,
@@ -47,12 +50,12 @@ _SIGNS_AND_STEPS: tuple[Operator, ...] = (
            replaces=True, limits="negated", wraps=True),
     *plain("positive", _F, **_ZERO, operations=(0, 0), complex_operations=(0, 0),
            keeps_minus_inf=True),
-    *plain("abs", _F, **{**_ZERO, "monotone": _NO}, operations=(0, 0),
+    *plain("abs", _F, **_EVEN_ZERO, operations=(0, 0),
            complex_operations=(3, 1), least=0.0, keeps_minus_inf=True, limits="absolute",
            wraps=True),
     *plain("conj_physical _conj_physical real imag", _F, **_ZERO, operations=(0, 0),
            complex_operations=(0, 0), keeps_minus_inf=True),
-    *plain("sign", _F, **_ZERO, operations=(1, 0), least=-1.0, most=1.0, whole=True),
+    *plain("sign", _F, **_ODD, operations=(1, 0), least=-1.0, most=1.0, whole=True),
     *plain("sgn", _F, **_ZERO, operations=_ONE, complex_operations=(5, 1), least=-1.0, most=1.0,
            whole=True),
     *plain("ceil floor round trunc", _F, **_ZERO, operations=_ONE, keeps_minus_inf=True,
@@ -89,7 +92,7 @@ _POWERS: tuple[Operator, ...] = (
            replaces=True),
     *plain("reciprocal", _F, **{**_UNARY, "monotone": _NO}, operations=_FUNCTION,
            complex_operations=(5, 1), zero_at_minus_inf=None),
-    *plain("square", _F, **{**_ZERO, "monotone": _NO}, operations=_ONE,
+    *plain("square", _F, **_EVEN_ZERO, operations=_ONE,
            complex_operations=(5, 0), least=0.0, keeps_minus_inf=True, rounds=True, wraps=True),
     # x ** 0 is 1, and so is 0 ** 0
     *records("pow", _F, cost="power", operations=(1, 1), least=None, most=math.inf, replaces=True,
@@ -100,22 +103,22 @@ _POWERS: tuple[Operator, ...] = (
 )  # fmt: skip
 
 _WAVES: tuple[Operator, ...] = (
-    *plain("sin", _F, **{**_ZERO, "monotone": _NO}, operations=_FUNCTION, least=-1.0, most=1.0,
+    *plain("sin", _F, **{**_ODD, "monotone": _NO}, operations=_FUNCTION, least=-1.0, most=1.0,
            nonlinear=True, replaces=True),
-    *plain("cos", _F, **{**_UNARY, "monotone": _NO}, operations=_FUNCTION, least=-1.0, most=1.0,
+    *plain("cos", _F, **_EVEN, operations=_FUNCTION, least=-1.0, most=1.0,
            nonlinear=True, replaces=True),
-    *plain("tan", _F, **{**_ZERO, "monotone": _NO}, operations=(1, 3)),  # sin * rcp(cos)
-    *plain("sinc", _F, **{**_UNARY, "monotone": _NO}, operations=(2, 2), least=-0.25, most=1.0,
+    *plain("tan", _F, **{**_ODD, "monotone": _NO}, operations=(1, 3)),  # sin * rcp(cos)
+    *plain("sinc", _F, **_EVEN, operations=(2, 2), least=-0.25, most=1.0,
            zero_at_minus_inf=None),
-    *plain("asin", _F, **_ZERO, operations=(8, 1), least=-1.58, most=1.58),
+    *plain("asin", _F, **_ODD, operations=(8, 1), least=-1.58, most=1.58),
     *plain("acos", _F, **{**_UNARY, "monotone": _FALLING}, operations=(8, 1), least=0.0, most=3.15),
-    *plain("atan", _F, **_ZERO, operations=(8, 0), least=-1.58, most=1.58),
-    *plain("sinh", _F, **_ZERO, operations=(2, 2), keeps_minus_inf=True),
-    *plain("cosh", _F, **{**_UNARY, "monotone": _NO}, operations=(2, 2), least=1.0,
+    *plain("atan", _F, **_ODD, operations=(8, 0), least=-1.58, most=1.58),
+    *plain("sinh", _F, **_ODD, operations=(2, 2), keeps_minus_inf=True),
+    *plain("cosh", _F, **_EVEN, operations=(2, 2), least=1.0,
            keeps_minus_inf=True),
-    *plain("asinh", _F, **_ZERO, operations=(3, 2), keeps_minus_inf=True),  # log(x + sqrt(x x + 1))
+    *plain("asinh", _F, **_ODD, operations=(3, 2), keeps_minus_inf=True),  # log(x + sqrt(x x + 1))
     *plain("acosh", _F, **_UNARY, operations=(3, 2), least=0.0),
-    *plain("atanh", _F, **_ZERO, operations=(3, 2)),  # log((1 + x) / (1 - x)) / 2
+    *plain("atanh", _F, **_ODD, operations=(3, 2)),  # log((1 + x) / (1 - x)) / 2
     *plain("angle", _F, **{**_UNARY, "monotone": _NO}, operations=(8, 1),
            complex_operations=(8, 1), least=-3.15, most=3.15, flattens_to_zero=True,
            zero_at_zero=True),
@@ -128,7 +131,7 @@ _ACTIVATIONS: tuple[Operator, ...] = (
            flattens_to_zero=True),
     *plain("sigmoid", _F, **_UNARY, operations=(3, 1), least=0.0, most=1.0,
            zero_at_minus_inf=True, nonlinear=True, replaces=True),
-    *plain("tanh", _F, **_ZERO, operations=_FUNCTION, least=-1.0, most=1.0, nonlinear=True,
+    *plain("tanh", _F, **_ODD, operations=_FUNCTION, least=-1.0, most=1.0, nonlinear=True,
            replaces=True),
     # with h = x/2: h f(x) + h; f is erf(x/√2), or tanh of x (c + d x x)
     *plain("gelu", _F, **{**_ZERO, "monotone": _NO, "cost": "gelu"},
@@ -171,7 +174,7 @@ _ACTIVATIONS: tuple[Operator, ...] = (
 
 _SPECIAL: tuple[Operator, ...] = (
     # a polynomial or rational form; CUDA's erff takes more
-    *plain("erf", _F, **_ZERO, operations=(8, 0), least=-1.0, most=1.0, nonlinear=True),
+    *plain("erf", _F, **_ODD, operations=(8, 0), least=-1.0, most=1.0, nonlinear=True),
     *plain("erfc", _F, **{**_UNARY, "monotone": _FALLING}, operations=(8, 1), least=0.0, most=2.0),
     *plain("erfinv", _F, **_ZERO, operations=(8, 1)),
     *plain("lgamma digamma polygamma igamma igammac", _F, cost="elementwise", operations=(8, 1),

@@ -64,6 +64,63 @@ PROBLEMS = {
         F * 64 * 4,
         F * 64 * 4,
     ),
+    **{
+        # each of 39 x 30 and 40 x 29 pairs of neighbours has one exponential
+        f"diffusion with edges that {way}": (
+            "R(40, 30)",
+            f"u = a0\nfor _ in range(3):\n    p = {padded}\n    flow = torch.zeros_like(u)\n"
+            "    for n in (p[:-2, 1:-1], p[2:, 1:-1], p[1:-1, :-2], p[1:-1, 2:]):\n"
+            "        d = n - u\n        flow = flow + torch.exp(-(d / 0.3) ** 2) * d\n"
+            "    u = u + 0.2 * flow\nreturn u",
+            {"fp32": (3 * 4 * 2330, 3 * 24 * 1200), "sfu": 3 * 2330},
+            4 * 1200,
+            4 * 1200,
+        )
+        for way, padded in {
+            "repeat": "F.pad(u[None], (1, 1, 1, 1), mode='replicate')[0]",
+            "mirror": "F.pad(u[None], (1, 1, 1, 1), mode='reflect')[0]",
+        }.items()
+    },
+    "differences to either neighbour: an even function is computed once": (
+        "R(30, 40)",
+        "d, e = a0[1:] - a0[:-1], a0[:-1] - a0[1:]\n"
+        "return F.pad(d.abs().exp(), (0, 0, 1, 0)) + F.pad(e.abs().exp(), (0, 0, 0, 1))",
+        {"fp32": (2 * 1160 - 40, 2 * 1160 + 40), "sfu": 1160},
+        4 * 1200,
+        4 * 1200,
+    ),
+    "differences to either neighbour: no other function is": (
+        "R(30, 40)",
+        "d, e = a0[1:] - a0[:-1], a0[:-1] - a0[1:]\nreturn d.exp() * 2 + e.exp()",
+        {"fp32": (3 * 1160, 4 * 1160), "sfu": 2 * 1160},
+        4 * 1200,
+        4 * 1160,
+    ),
+    "differences before and after a write": (
+        "R(30, 40)",
+        "d = (a0[1:] - a0[:-1]).abs().exp()\nx = a0.mul_(2)\n"
+        "return d + (x[:-1] - x[1:]).abs().exp()",
+        {"fp32": (2 * 1160, 6000), "sfu": 2 * 1160},
+        4 * 1200,
+        4 * 1160,
+    ),
+    "differences of two tensors": (
+        "R(30, 40); R(30, 40)",
+        "return (a0[1:] - a1[:-1]).abs().exp() + (a0[:-1] - a1[1:]).abs().exp()",
+        {"fp32": 3 * 1160, "sfu": 2 * 1160},
+        2 * 4 * 1200,
+        4 * 1160,
+    ),
+    "a window of weights: each pair of neighbours has one": (
+        "R(1, 30, 40)",
+        "p = F.pad(a0, (1, 1, 1, 1), mode='reflect')\ntotal = 0\n"
+        "for i in range(3):\n    for j in range(3):\n"
+        "        total = total + torch.exp(-(p[:, i:i + 30, j:j + 40] - a0) ** 2)\n"
+        "return total",
+        {"fp32": (8 * 1200, 24 * 1200), "sfu": 29 * 40 + 30 * 39 + 2 * 29 * 39},
+        4 * 1200,
+        4 * 1200,
+    ),
     "repeated exponentials are computed once": (
         X,
         "return a0.repeat(4, 1).exp()",
