@@ -51,6 +51,8 @@ Costs = list[Cost | None]
 _FIXED_FACTORS = ("product", "product summed over a batch", "whole product", "convolution")
 _EXTREMA = (Reduction.LARGEST, Reduction.LEAST)
 _OF_PAIRS = (*_EXTREMA, Reduction.SUM, Reduction.MEAN)
+_MOST_SOURCES = 8
+"""Data that a tensor of pairs combines: a state that takes in more at each step is none."""
 _CHOICES = ("argmax", "argmin", "any", "all", "count_nonzero")
 
 
@@ -225,7 +227,9 @@ class _Spread:
                 )
                 sources[source] = sources.get(source, frozenset()) | steps
         every = {(step, step * n) for n, step in zip(out.shape, out.stride) if n > 1}
-        if not sources or any(steps >= every for steps in sources.values()):
+        if not 0 < len(sources) <= _MOST_SOURCES:
+            return None
+        if any(steps >= every for steps in sources.values()):
             return None
         is_plain = _is_plain(op) and all(
             self.pairs[use.storage].is_plain for use in op.inputs if use.storage in self.pairs
