@@ -21,8 +21,8 @@ holds for four kinds. Bytes then decide the bound.
 - *Overlapping parts.* Reductions of slices of one tensor, or of elements that fixed places name
   several times, share what they sum.
 
-All other pairs count as traced, and an assumption says so (`all_pairs`): points of several
-coordinates, and functions (exponentials, roots) of differences, of which an exact sum needs every
+All other pairs count as traced: points of several coordinates, which an assumption names
+(`all_pairs`), and functions (exponentials, roots) of differences, of which an exact sum needs every
 term.
 
 Notation
@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from solkit.ops import Family, Reduction
 from solkit.roofline.work.costs import Cost
@@ -88,13 +89,12 @@ def all_pairs(ops: Sequence[TracedOp], constants: Collection[int]) -> tuple[str,
         for op in ops
         if op.operator.family is Family.REDUCTION
         and len(op.inputs) == 1
-        and op.inputs[0].storage in spread.pairs
-        and len(spread.sources_of(op.inputs[0])) > 1
+        and spread.has_distances(op.inputs[0])
         and not spread.is_brute_reduction(op)
     ]
     if not lines:
         return ()
-    where = ", ".join(dict.fromkeys(lines))
+    where = ", ".join(dict.fromkeys(PurePath(line).name for line in lines))
     return (
         f"Every pair that the reference reduces at {where} was counted: an algorithm that visits "
         "fewer, such as a grid or a tree of points, may be faster.",
@@ -145,10 +145,12 @@ class _Pairs:
     Attributes:
         sources: the data, each with the steps of the tensor's storage along which it varies.
         is_plain: whether sums, products, comparisons and extrema alone make it.
+        has_sums: whether sums or differences of several tensors are among these.
     """
 
     sources: Mapping[TensorUse, frozenset[Step]]
     is_plain: bool
+    has_sums: bool
 
 
 def _without_pairs(
@@ -231,10 +233,10 @@ class _Spread:
             return None
         if any(steps >= every for steps in sources.values()):
             return None
-        is_plain = _is_plain(op) and all(
-            self.pairs[use.storage].is_plain for use in op.inputs if use.storage in self.pairs
-        )
-        return _Pairs(sources, is_plain)
+        before = [self.pairs[use.storage] for use in op.inputs if use.storage in self.pairs]
+        is_plain = _is_plain(op) and all(pairs.is_plain for pairs in before)
+        is_sum = op.operator.sums and len(sources) > 1
+        return _Pairs(sources, is_plain, is_sum or any(pairs.has_sums for pairs in before))
 
     def _along(self, use: TensorUse) -> dict[TensorUse, set[int]]:
         """Return the data that a tensor holds, each with the dimensions along which it varies."""
@@ -253,6 +255,11 @@ class _Spread:
         """Return the data that a tensor of pairs, or of copies, combines."""
         table = self._tables.get(use.storage)
         return self.pairs[use.storage].sources if table is None else (table,)
+
+    def has_distances(self, use: TensorUse) -> bool:
+        """Tell whether a tensor combines pairs of data in sums or differences."""
+        pairs = self.pairs.get(use.storage)
+        return pairs is not None and pairs.is_plain and pairs.has_sums
 
     def is_brute_reduction(self, op: TracedOp) -> bool:
         """Tell whether an op reduces pairs that no kernel needs to visit."""
