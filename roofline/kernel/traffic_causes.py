@@ -29,6 +29,7 @@ CAUSES = (
     *("busy shared memory", "contended atomics", "hand-over", "lost from L2", "narrow requests"),
     *(
         "few elements a lane",
+        "hand-over of steps",
         "one element a request",
         "order of blocks",
         "read by several launches",
@@ -78,11 +79,15 @@ def between_launches(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> Caus
     launch writes and a later one reads in whole, of the same size, if the launches together move so
     much more than the problem needs.
     """
-    if len(kernels) < 2:
+    if sum(kernel.count for kernel in kernels) < 2:
         return None
     excess = sum(kernel.dram_bytes * kernel.count for kernel in kernels) - needs.dram_bytes
     ordered = sorted(kernels, key=lambda kernel: kernel.position)
-    candidates = [*_handed_over(ordered, excess), *_read_again(ordered, excess)]
+    candidates = [
+        *_handed_over(ordered, excess),
+        *_handed_on(ordered, excess),
+        *_read_again(ordered, excess),
+    ]
     largest = max(candidates, key=lambda candidate: candidate[0], default=None)
     return largest[1] if largest and largest[0] > _TELLING * max(excess, 0.0) else None
 
@@ -117,6 +122,25 @@ def _handed_over(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple
             }
             cause = describe_cause("hand-over", writer, written.access, **figures)
             yield written.moved + read.moved, cause
+
+
+def _handed_on(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[float, Cause]]:
+    """Yield what launches of one kind write for the next of them, as steps of an iteration do."""
+    for kernel in kernels:
+        between = 1 - 1 / kernel.count  # the first reads, and the last writes, for others
+        for written in _largest_accesses(kernel, "store"):
+            readers = _largest_accesses(kernel, "load")
+            read = next((use for use in readers if _have_same_cause(written, use)), None)
+            moved = between * (written.moved + read.moved) if read else 0.0
+            if read is None or not 0 < moved <= (1 + _TELLING) * excess:
+                continue
+            figures: dict[str, Value] = {
+                "megabytes": written.moved / kernel.count / 1e6,
+                "argument": written.access.argument,
+                "read_as": read.access.argument,
+                "count": kernel.count,
+            }
+            yield moved, describe_cause("hand-over of steps", kernel, written.access, **figures)
 
 
 def _have_same_cause(one: _Use, other: _Use) -> bool:

@@ -70,6 +70,11 @@ REMEDIES = {
         "{place}: {kernel} writes {megabytes:.4g} MB ({argument}) that {reader} reads again "
         "({read_as}): fuse the two launches, so that it stays on the chip."
     ),
+    "hand-over of steps": (
+        "{place}: each of {count} launches of {kernel} writes {megabytes:.4g} MB ({argument}) that "
+        "the next one reads again ({read_as}): do several steps in one launch, on tiles with a rim "
+        "that is computed twice, so that they stay on the chip."
+    ),
     "index arithmetic": (
         "{kernel} is limited by issuing instructions, {percent:.0f} % of them integer: compute "
         "indices in 32 bits, once a block where they allow, and avoid // and % (a grid of more "
