@@ -145,7 +145,8 @@ def _explain_slower_pipe(kernel: LaunchView, factor: float, needs: ProblemNeeds)
     if kernel.has_needless_doubles(needs.operations):
         return _explain_doubles(kernel)
     if used == "fp32" and kernel.kernel.facts.tensor_cores is False:
-        return describe_cause("scalar product", kernel)
+        how = f", with input_precision '{needs.precision}' for fp32" if needs.precision else ""
+        return describe_cause("scalar product", kernel, precision=how)
     if used.startswith("tensor."):
         if "mma.sync" in kernel.term(used).evidence:
             return describe_cause("warp products", kernel, warps=kernel.kernel.launch.num_warps)

@@ -35,6 +35,7 @@ from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import prefetched_steps, resident
 from solkit.roofline.kernel.naming import format_count
 from solkit.roofline.kernel.savings import with_speedups
+from solkit.roofline.precision_routes import triton_precisions
 
 __all__ = ["FACTORS", "decompose_gap", "modelled_ms"]
 
@@ -85,7 +86,8 @@ def decompose_gap(
     if expected_ms is None or bound.time_ms <= 0:
         return None
     followed = [LaunchView(kernel, device, place) for place, kernel in enumerate(kernels)]
-    needs = ProblemNeeds(bound.flops_by_pipe, _needed_bytes(bound))
+    precision = next((precision for precision, _ in triton_precisions(bound)), "")
+    needs = ProblemNeeds(bound.flops_by_pipe, _needed_bytes(bound), precision)
     time_ms = expected_ms if measurement is None else measurement.median_ms
     factors, added, before = [], [], bound.time_ms
     for step in _decomposition_steps(bound, followed, device, measurement):

@@ -18,10 +18,13 @@ class ProblemNeeds:
     Attributes:
         operations: by pipe, as in `solkit.core.Bound.flops_by_pipe`.
         dram_bytes: that must cross DRAM.
+        precision: Triton's fastest precision of products of fp32 that the referee accepts; empty if
+            none but the exact one is known to do.
     """
 
     operations: Mapping[str, float] = field(default_factory=dict)
     dram_bytes: float = 0.0
+    precision: str = ""
 
 
 def describe_cause(

@@ -143,7 +143,7 @@ REMEDIES = {
     ),
     "scalar product": (
         "{kernel} multiplies on the scalar pipe: use tl.dot on tiles of at least 16 in each "
-        "dimension, in the inputs' own type, with input_precision 'tf32' for fp32."
+        "dimension, in the inputs' own type{precision}."
     ),
     "scattered requests": _SCATTERED + "Let neighbouring lanes access neighbouring addresses.",
     "several passes": (
@@ -262,7 +262,8 @@ def advice_on(cause: Cause | None) -> str:
     template = REMEDIES[cause.name]
     if cause.figures.get("language") == "CUDA C++":
         template = IN_CUDA.get(cause.name, template)
-    return template.format_map({"also": "", **cause.figures, "resident": _resident_blocks(cause)})
+    figures = {"also": "", "precision": "", **cause.figures}
+    return template.format_map({**figures, "resident": _resident_blocks(cause)})
 
 
 def _resident_blocks(cause: Cause) -> str:

@@ -14,7 +14,7 @@ import pytest
 from solkit.adapters import nvrtc
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import StudyPlan, study
-from solkit.core import Facts, KernelAnalysis, Launch, Measurement, Occupancy
+from solkit.core import Facts, KernelAnalysis, Launch, Measurement, Occupancy, PricedRoute
 from solkit.errors import UnsupportedError
 from solkit.report.remedies import IN_CUDA, REMEDIES, advice_on
 from solkit.roofline import devices
@@ -147,6 +147,20 @@ def test_bank_conflicts_of_cuda_are_the_users_layout():
     first = advice(decompose_gap(limit, (plain,), device))[0]
     assert "Pad the tile's rows by one word" in first
     assert "num_warps" not in first
+
+
+def test_products_are_advised_in_a_precision_that_the_bound_admits():
+    limit, kernels, device = studied(HERE / "defects" / "scalar_product.py")
+    one = PricedRoute("fp32", "tf32", error=1e-3, allowed=1e-2, rate=1.0)
+    three = PricedRoute("fp32", "tf32 in 3 passes", error=1e-6, allowed=1e-4, rate=1.0)
+    coarse = replace(one, allowed=1e-4)
+
+    def advised(*routes):
+        return " ".join(advice(decompose_gap(replace(limit, routes=routes), kernels, device)))
+
+    assert "input_precision 'tf32' for fp32" in advised(one, three)
+    assert "input_precision 'tf32x3' for fp32" in advised(coarse, three)
+    assert "in the inputs' own type." in advised(coarse)
 
 
 def test_small_blocks_cost_what_their_beginning_outlasts():
