@@ -60,31 +60,41 @@ class _Step:
     promise: float
 
 
+_Space = dict[str, list[Value]]
+_Form = tuple[str, _Space]
+"""A file without the defaults of its parameters, and their values."""
+
+
 class _TunedFiles:
     """Files whose sizes are parameters, without their defaults, which tuning replaces."""
 
     def __init__(self) -> None:
-        self._spaces: dict[str, list[dict[str, list[Value]]]] = {}
+        self._spaces: dict[str, list[_Space]] = {}
 
-    def repeats(self, source: str) -> bool:
+    def repeats(self, form: _Form) -> bool:
         """Tell whether a file is one before it with other defaults, and note it if not."""
-        from solkit.tuner.proposers.rewriter._edit import listed_space, with_defaults
-        from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
-
-        text = parse_kernel(source)
-        space = {} if text is None else listed_space(text)
-        literal = None if text is None else text.constant("SPACE")
-        if text is None or not space or literal is None:
-            return False
-        code = with_defaults(text, dict.fromkeys(space, 0)).replace(render_code(literal), "")
+        code, space = form
         before = self._spaces.setdefault(code, [])
-        if any(_covers(other, space) for other in before):
+        if space and any(_covers(other, space) for other in before):
             return True
         before.append(space)
         return False
 
 
-def _covers(space: dict[str, list[Value]], other: dict[str, list[Value]]) -> bool:
+def _form_of(source: str) -> _Form:
+    """Return a file without the defaults of its parameters; no space where nothing can be tuned."""
+    from solkit.tuner.proposers.rewriter._edit import listed_space, with_defaults
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+
+    text = parse_kernel(source)
+    space = {} if text is None else listed_space(text)
+    literal = None if text is None else text.constant("SPACE")
+    if text is None or not space or literal is None:
+        return source, {}
+    return with_defaults(text, dict.fromkeys(space, 0)).replace(render_code(literal), ""), space
+
+
+def _covers(space: _Space, other: _Space) -> bool:
     """Tell whether all that one space has is in another."""
     return space.keys() == other.keys() and all(
         set(values) <= set(space[name]) for name, values in other.items()
@@ -175,8 +185,11 @@ class Rewriter:
                 for rewrites in lists
                 for step in self._combined_rewrites(start, rewrites, facts, writer)
             )
-            for step in steps if self._depth < 2 else writer.with_sizes(steps):
-                if step.source not in seen and not (self._depth > 1 and tuned.repeats(step.source)):
+            sized = (
+                ((step, None) for step in steps) if self._depth < 2 else writer.with_sizes(steps)
+            )
+            for step, form in sized:
+                if step.source not in seen and not (form is not None and tuned.repeats(form)):
                     seen.add(step.source)
                     yield step
 
@@ -270,9 +283,9 @@ class _Writer:
         if key not in self._written and key not in self._begun:
             self._begun[key] = self._begin(_apply_kind, step, rewrite.kind)
 
-    def with_sizes(self, steps: Iterable[_Step]) -> Iterator[_Step]:
+    def with_sizes(self, steps: Iterable[_Step]) -> Iterator[tuple[_Step, _Form]]:
         """Yield files whose block sizes, warps and stages are parameters."""
-        sized: deque[Callable[[], _Step]] = deque()
+        sized: deque[Callable[[], tuple[_Step, _Form]]] = deque()
         for step in steps:
             sized.append(self._begin(_with_sizes, step))
             if 2 * len(sized) > self.ahead:  # the first are awaited
@@ -321,8 +334,13 @@ def _call_with_facts(function: Callable[..., T], *args: Any) -> T:
     return function(*args, *_adopted)
 
 
-def _with_sizes(step: _Step, facts: Facts) -> _Step:
-    """Return a file whose block sizes, warps and stages are parameters."""
+def _with_sizes(step: _Step, facts: Facts) -> tuple[_Step, _Form]:
+    """Return a file whose block sizes, warps and stages are parameters, and its form."""
+    sized = _sized(step, facts)
+    return sized, _form_of(sized.source)
+
+
+def _sized(step: _Step, facts: Facts) -> _Step:
     if set(step.kinds) & set(_LAST):
         return step
     from solkit.tuner.proposers.rewriter._parse import parse_kernel
