@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from solkit.adapters import fake_cuda
-from solkit.adapters.fake_cuda import contents
+from solkit.adapters.fake_cuda import contents, deferred_values
 from solkit.adapters.fake_cuda.contents import recall_contents
 from solkit.kernelfiles.seeding import seed_everything
 
@@ -339,6 +339,28 @@ def test_the_same_seed_gives_the_same_indices(in_child):
     assert (a == again_a).all()
     assert (b == again_b).all()
     assert (a != b).any()
+
+
+def test_what_runs_have_in_common_is_computed_once(in_child):
+    def child():
+        compute, computed = deferred_values._compute_elements, []
+        deferred_values._compute_elements = lambda *args: computed.append(0) or compute(*args)
+        results = []
+        with fake_cuda.fake_tensors():
+            for seed, scale in ((3, 100), (3, 100), (4, 100), (3, 50)):
+                seed_everything(seed)
+                indices = (torch.rand(64, device="cuda") * scale).to(torch.int32)
+                computed.clear()
+                results.append((fake_cuda.presumed_value(indices).copy(), len(computed)))
+                indices.add_(1)  # a launcher may write to what it got
+        return results
+
+    (first, steps), (again, again_steps), (other_seed, _), (halved, _) = in_child(child)
+    assert steps > 0
+    assert again_steps == 0
+    assert (again == first).all()
+    assert (other_seed != first).any()
+    assert (halved == first // 2).all()
 
 
 def test_rows_that_are_written_one_by_one_do_not_copy_the_rest(in_child):

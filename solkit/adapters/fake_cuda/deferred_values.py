@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 __all__ = ["Call", "Later", "Seen", "compute_later", "drawn_call", "note_call"]
 
 _MOST_WORK = 1 << 27
 """Elements that are computed for one result at the most: a second or two."""
 _DEEPEST = 48
+_MOST_KEPT_BYTES = 1 << 26
+"""Size of all results that are kept, since the next run of a launcher needs the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +127,69 @@ def drawn_call(value: torch.Tensor) -> Call:
 
 
 def compute_later(later: Later) -> torch.Tensor | None:
-    """Return the elements of its storage; ``None`` if the CPU cannot compute them."""
+    """Return the elements of its storage; ``None`` if the CPU cannot compute them.
+
+    A launcher that runs for each choice of its parameters gets the same inputs each time: what such
+    runs have in common is computed once.
+    """
+    key = _key_of_later(later)
+    if key is not None and (known := _computed.get(key)) is not None:
+        return known.clone()
     state = torch.default_generator.get_state()
     try:
-        return _compute_elements(later, {})
+        elements = _compute_elements(later, {})
     except (NotImplementedError, RuntimeError):  # such as operations that only a GPU has
         return None
     finally:
         torch.default_generator.set_state(state)
+    if key is not None and elements.nbytes <= _MOST_KEPT_BYTES:
+        while sum(kept.nbytes for kept in _computed.values()) + elements.nbytes > _MOST_KEPT_BYTES:
+            del _computed[next(iter(_computed))]
+        _computed[key] = elements.clone()
+    return elements
+
+
+_computed: dict[Any, torch.Tensor] = {}
+_PLAIN = (bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+def _key_of_later(later: Later) -> Any:
+    """Return what decides the elements of a storage; ``None`` if that is not all known."""
+    names: dict[int, int] = {}  # of calls, in the order in which they are met
+    parts: list[Any] = []
+
+    def name_call(call: Call) -> int:
+        if id(call) not in names:
+            if not isinstance(call.function, torch._ops.OpOverload):
+                raise _UnknownError
+            leaves, form = tree_flatten((call.args, call.kwargs))
+            own = [name_leaf(leaf, call) for leaf in leaves]
+            names[id(call)] = len(names)
+            parts.append((str(call.function), call.seed, repr(form), own))
+        return names[id(call)]
+
+    def name_leaf(leaf: Any, call: Call) -> Any:
+        if leaf is None or type(leaf) in _PLAIN:
+            return type(leaf), repr(leaf)
+        if not isinstance(leaf, Seen) or isinstance(leaf.source, torch.Tensor):
+            raise _UnknownError
+        view = leaf.shape, leaf.stride, leaf.offset, leaf.dtype, leaf.elements
+        return leaf is call.written, view, None if leaf.later is None else name_source(leaf.later)
+
+    def name_source(source: Later) -> Any:
+        seen = source.seen
+        view = seen.shape, seen.stride, seen.offset, seen.dtype, seen.elements
+        return name_call(source.call), source.number, view
+
+    try:
+        result = name_source(later)
+    except _UnknownError:
+        return None
+    return repr((parts, result))
+
+
+class _UnknownError(Exception):
+    """A call rests on more than numbers."""
 
 
 def _compute_elements(later: Later, values: dict[int, list[torch.Tensor]]) -> torch.Tensor:
