@@ -164,8 +164,23 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
 
 
 def alike_functions(text: KernelText) -> list[tuple[str, ...]]:
-    """Return the names of functions that differ in nothing but their names, each group once."""
-    return _alike_functions(tuple(launch.function for launch in text.single))
+    """Return the names of functions that are slow for the same reasons, each group once.
+
+    They differ in nothing but their names, or are launched one after the other with the same
+    arguments, constants aside: the parts of a function whose loops are shared are such.
+    """
+    copies = _alike_functions(tuple(launch.function for launch in text.single))
+    copied = {name for group in copies for name in group}
+    parts: dict[tuple[str, ...], list[str]] = {}
+    for launch in text.single:
+        if all(statement is not launch.statement for statement in statements_of(launch.launcher)):
+            continue  # in a branch, as next to the launch of other sizes
+        constants = launch.function.constants
+        passed = [(n, v) for n, v in launch.arguments.items() if n not in constants]
+        key = (launch.launcher.name.value, *(f"{n}={compact_code(v)}" for n, v in passed))
+        parts.setdefault(key, []).append(launch.function.name)
+    groups = [tuple(name for name in names if name not in copied) for names in parts.values()]
+    return [*copies, *(group for group in groups if len(group) > 1)]
 
 
 @functools.lru_cache(64)  # each rewrite of a file asks

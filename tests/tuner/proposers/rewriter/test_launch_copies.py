@@ -9,6 +9,7 @@ from test_program_fusion import PASSES, SHAPE
 from solkit.tuner.proposers.rewriter import Rewriter
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.launch_copies import alike_functions
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
 
@@ -157,3 +158,31 @@ def test_a_branch_that_no_program_takes_is_gone(old: str, new: str) -> None:
 def test_a_branch_that_a_program_may_take_stays(old: str, new: str) -> None:
     assert old in GUARDED
     assert "        return\n" in canonical_form(HEADER + GUARDED.replace(old, new))
+
+
+PARTS = """
+@triton.jit
+def first(x, y, n, BLOCK: tl.constexpr):
+    tl.store(y, tl.load(x))
+
+
+@triton.jit
+def second(x, y, n, BLOCK: tl.constexpr, SPLIT: tl.constexpr):
+    tl.store(y, tl.load(x) + n)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    first[(4,)](x, y, x.numel(), BLOCK=64)
+    {}second[(4, 2)](x, {}, x.numel(), BLOCK=32, SPLIT=2)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "result", "groups"),
+    [("", "y", [("first", "second")]), ("", "x", []), ("if x.numel() > 9:\n        ", "y", [])],
+)
+def test_launches_of_the_same_arguments_are_alike(place, result, groups):
+    text = parse_kernel(HEADER + PARTS.format(place, result))
+    assert alike_functions(text) == groups
