@@ -178,6 +178,8 @@ def _without_pairs(
             if sum(least.operations.values()) < sum(cost.operations.values()):
                 reduced[position] = least
             skipped.add(position)
+        elif spread.takes_few(op):
+            skipped.add(position)
         elif op.result.storage in spread.pairs and op.result.storage not in needed_whole:
             read_by = readers[op.result.storage]
             if read_by and skipped.issuperset(read_by):
@@ -203,8 +205,8 @@ class _Spread:
             table = self._table_of(op)
             if table is not None and op.result.storage not in rewritten:
                 self._tables[op.result.storage] = table
-            if op.is_elementwise and len(op.outputs) == 1 and not op.written:
-                pairs = self._combined(op)
+            if len(op.outputs) == 1 and not op.written:
+                pairs = self._combined(op) if op.is_elementwise else self._scanned(op)
                 if pairs is not None and op.result.storage not in rewritten:
                     self.pairs[op.result.storage] = pairs
 
@@ -237,6 +239,34 @@ class _Spread:
         is_plain = _is_plain(op) and all(pairs.is_plain for pairs in before)
         is_sum = op.operator.sums and len(sources) > 1
         return _Pairs(sources, is_plain, is_sum or any(pairs.has_sums for pairs in before))
+
+    def _scanned(self, op: TracedOp) -> _Pairs | None:
+        """Return running sums of one tensor's pairs with fixed numbers, as of ranks in a group."""
+        if op.name != "aten.cumsum" or not self._meets_fixed_numbers(op.inputs[0]):
+            return None
+        use, out = op.inputs[0], op.result
+        ((source, dims),) = self._along(use).items()
+        if op.arguments["dim"] % len(use.shape) not in dims:
+            return None
+        steps = frozenset((out.stride[d], out.stride[d] * out.shape[d]) for d in dims)
+        return _Pairs({source: steps}, True, False)
+
+    def _meets_fixed_numbers(self, use: TensorUse) -> bool:
+        """Tell whether a tensor combines one tensor's data with fixed numbers."""
+        pairs = self.pairs.get(use.storage)
+        if pairs is None or not pairs.is_plain or len(pairs.sources) != 1:
+            return False
+        moving = {d for d, (n, step) in enumerate(zip(use.shape, use.stride)) if n > 1 and step}
+        (dims,) = self._along(use).values()
+        return bool(dims) and bool(moving - dims)
+
+    def takes_few(self, op: TracedOp) -> bool:
+        """Tell whether an op takes no more of a tensor of pairs than there are data."""
+        table = op.arguments.get(op.operator.lookups)
+        if not isinstance(table, TensorUse) or not self._meets_fixed_numbers(table):
+            return False
+        read = sum(source.distinct for source in self.sources_of(table))
+        return len(op.outputs) == 1 and op.result.distinct <= read
 
     def _along(self, use: TensorUse) -> dict[TensorUse, set[int]]:
         """Return the data that a tensor holds, each with the dimensions along which it varies."""

@@ -155,6 +155,15 @@ PROBLEMS = {
         F * 512,
         F * 8 * 33,
     ),
+    "places of tokens in their groups, of running sums of one-hot rows: a count for each group": (
+        "I(16, 512)",
+        "hot = (a0[:, None] == arange(16)).long()\nplace = hot.cumsum(0) - 1\n"
+        "return place.gather(1, a0[:, None])[:, 0], (place * hot).sum(1)",
+        {"int32": (0, 3 * 512)},
+        I64 * 512,
+        I64 * 1024,
+        "integers do not change by a small step",
+    ),
     # ------------------------------------------------- pairs that a kernel visits, as the reference
     "the nearest of points in space: every pair": (
         "R(64, 3); R(32, 3)",
