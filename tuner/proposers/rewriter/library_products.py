@@ -30,7 +30,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     assigned_names,
     called_name,
+    expand_names,
     free_name,
+    launcher_definition,
     names_within,
     nodes_within,
     parse_expression,
@@ -323,7 +325,10 @@ class _Writer:
         if first.rank != rank or second.rank != rank:
             return None
         filters = render_code(rhs)
-        fits.append(f"{filters}.is_contiguous()")
+        if _may_turn(expand_names(lhs, lambda n: launcher_definition(n, self._types.launcher))):
+            return None
+        # of images whose channels come last, PyTorch's results have them last, too
+        fits += [f"{code}.is_contiguous()" for code in (*first.tensors, filters)]
         if convolution.bias is not None:
             bias = self._added(convolution.bias, f"{filters}.shape[0]")
             if bias is None:
@@ -476,6 +481,16 @@ class _Writer:
         grid = f"triton.cdiv({rows}, 128), triton.cdiv({columns}, 128)"
         grid += f", {first}.shape[0]" if batch else ""
         yield launch_line(function, f"({grid})", arguments, {"num_warps": "8"}, names[-3:])
+
+
+_TURNS = frozenset("permute transpose movedim swapaxes memory_format t T mT as_strided".split())
+
+
+def _may_turn(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression may lay out its tensor in another order of axes."""
+    words = {n.attr.value for n in nodes_within(node) if isinstance(n, cst.Attribute)}
+    keywords = {n.keyword.value for n in nodes_within(node) if isinstance(n, cst.Arg) and n.keyword}
+    return bool((words | keywords) & _TURNS)
 
 
 def _is_batched(product: _Product) -> bool:

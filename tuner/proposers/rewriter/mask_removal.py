@@ -44,7 +44,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
-__all__ = ["EvenSizes"]
+__all__ = ["EvenSizes", "covers_masks"]
 
 
 class EvenSizes:
@@ -64,6 +64,17 @@ class EvenSizes:
         intent = "Blocks of {} that divide the sizes need no masks"
         without_masks = partial(_without_masks, text)
         return launch_variants(text, facts, without_masks, intent, "instructions")
+
+
+def covers_masks(launch: Launch) -> bool:
+    """Tell whether a launch's programs store all elements that the masks of its stores let pass."""
+    values = _single_values(launch.function)
+    stores = calls_within(launch.function.node, "tl.store")
+    masks = [argument_of(call, 2, "mask") for call in stores]
+    return all(
+        mask is not None and _conditions(substitute_names(mask, values), launch) is not None
+        for mask in masks
+    )
 
 
 def _without_masks(text: KernelText, launch: Launch) -> str:

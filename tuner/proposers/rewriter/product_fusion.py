@@ -66,8 +66,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
+from solkit.tuner.proposers.rewriter._roots import (
+    ALLOCATORS,
+    TENSOR_QUERIES,
+    element_uses,
+    root_name,
+)
 from solkit.tuner.proposers.rewriter._values import all_names
+from solkit.tuner.proposers.rewriter.mask_removal import covers_masks
 
 __all__ = ["FuseProducts"]
 
@@ -234,8 +240,13 @@ def _with_epilogue(between: _Between) -> str:
         n for c in calls_within(launch.function.node, "tl.store") for n in _bases(c, elementwise)
     }
     in_place = read in targets
-    inputs = {render_code(v) for n, v in product.arguments.items() if n != written}
-    outputs = {render_code(launch.arguments[n]) for n in targets if n in launch.arguments}
+    launcher = launch.launcher
+    inputs = {root_name(v, launcher) for n, v in product.arguments.items() if n != written} - {""}
+    results = [launch.arguments[n] for n in targets if n in launch.arguments]
+    outputs = {root_name(result, launcher) for result in results}
+    is_fresh = not in_place and all(_is_empty(name, launcher) for name in outputs)
+    if not is_fresh and not covers_masks(launch):
+        return ""  # what no program stores is still what it was
     others = between.other_uses()
     if between.allocation is None or outputs & inputs or (others and not in_place):
         return ""
@@ -254,6 +265,13 @@ def _with_epilogue(between: _Between) -> str:
     summed = parse_statement(f"{name} = {render_code(_without_type_of(value, written))}")
     whole = with_each(product.function.node, {id(statement): [summed, *inlined.body]})
     return _rewritten_file(between, product, whole, inlined, None if in_place else written)
+
+
+def _is_empty(name: str, launcher: cst.FunctionDef) -> bool:
+    """Tell whether a launcher allocates a tensor for results alone: it has no values before."""
+    statement = has_assignment(launcher, name)
+    binding = None if statement is None else single_assignment(statement)
+    return binding is not None and called_name(binding.value) in ("torch.empty", "torch.empty_like")
 
 
 def _all_behind(uses: Sequence[cst.CSTNode], launch: Launch) -> bool:
@@ -304,8 +322,10 @@ def _with_prologue(between: _Between) -> str:
     dtype = _element_type(between, elementwise)
     if value is None or not dtype or read in _written_params(product.function):
         return ""
-    outputs = {render_code(product.arguments[n]) for n in _written_params(product.function)}
-    if outputs & {render_code(v) for v in launch.arguments.values()}:
+    launcher = launch.launcher
+    results = (product.arguments[n] for n in _written_params(product.function))
+    outputs = {root_name(result, launcher) for result in results} - {""}
+    if outputs & {root_name(value, launcher) for value in launch.arguments.values()}:
         return ""
     function = _without_moving_pointers(product.function)
     value = _without_type_of(value, written)

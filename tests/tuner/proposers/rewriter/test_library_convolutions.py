@@ -90,11 +90,18 @@ def test_a_convolution_is_a_launch_that_takes_what_follows(is_right):
         "x, w, b, (2,), padding=1, dilation=(1, 2)",
         "x[0], w, b, (2, 1), padding=1, dilation=(1, 2)",
         "x, w * 2, b, (2, 1), padding=1, dilation=(1, 2)",
+        "x.permute(0, 3, 1, 2), w, b, (2, 1), padding=1, dilation=(1, 2)",
     ],
 )
 def test_convolutions_of_which_too_little_is_known_stay(new):
     old = "x, w, b, (2, 1), padding=1, dilation=(1, 2)"
     assert not own_launches(CONVOLUTION.replace(old, new))
+
+
+def test_images_whose_channels_come_last_keep_the_librarys_layout():
+    (variant,) = own_launches(CONVOLUTION)
+    guard = variant[variant.rindex("def kernel(") :].partition("kernel_otherwise(")[0]
+    assert "x.is_contiguous()" in guard
 
 
 @pytest.mark.parametrize(("pipe", "count"), [("fp32", 1), ("tensor.tf32", 0)])

@@ -139,6 +139,19 @@ def test_other_launches_stay(old, new):
     assert not variants(FuseProducts(), source, **SIDES)
 
 
+@pytest.mark.parametrize(
+    "out",
+    [
+        "x.view(-1)",  # which other programs still read
+        "torch.zeros_like(y)",  # where the rest is 0
+    ],
+)
+def test_what_only_a_part_of_the_programs_may_write_stays(out):
+    half = LINEAR.replace("triton.cdiv(M * N, 64)", "triton.cdiv(M * N, 128)")
+    assert variants(FuseProducts(), half, **SIDES)
+    assert not variants(FuseProducts(), half.replace("torch.empty_like(y)", out), **SIDES)
+
+
 def test_a_product_with_offsets_in_64_bits_keeps_them(is_right):
     wide = LINEAR.replace("y + m[:, None] * stride", "y + m[:, None].to(tl.int64) * stride")
     fused = variants(FuseProducts(), wide, **SIDES)[0]
