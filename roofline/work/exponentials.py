@@ -1,4 +1,4 @@
-"""Exponentials of one element that several ops need, each with a shift of its row or column.
+"""Special functions of one element that several ops need: exponentials, logarithms, reciprocals.
 
 exp(s - a) exp(a - b) = exp(s - b): where a and b are the same for a whole line, one exponential per
 element serves the sum of a softmax, its weights, and the gradient of its logarithm.
@@ -7,7 +7,7 @@ element serves the sum of a softmax, its weights, and the gradient of its logari
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from solkit.ops import Normalised
@@ -18,43 +18,47 @@ __all__ = ["with_shared_exponentials"]
 
 _DEEP = 32
 
+_Makers = Mapping[int, Sequence[TracedOp]]
+_Source = tuple[str, TensorUse, int]
+"""A function, a tensor, and how many ops had made or written its storage."""
+
 
 def with_shared_exponentials(
     ops: Sequence[TracedOp], costs: Sequence[Cost | None]
 ) -> list[Cost | None]:
-    """Return the costs without exponentials that an earlier op has already computed.
+    """Return the costs without special functions that an earlier op has already computed.
 
-    Two consequences are left out, too: with exp(a) and exp(b) at hand the logarithm of their sum
-    takes no further exponential, and that of exp(a), or of a softmax, is a shift of a.
+    Three consequences are left out, too: with exp(a) and exp(b) at hand the logarithm of their sum
+    takes no further exponential; that of exp(a), or of a softmax, is a shift of a; and that of
+    exp(a) / b is a - log(b), without the quotient.
 
     Args:
         ops: in program order.
         costs: of each; ``None`` if unknown.
     """
     makers: dict[int, list[TracedOp]] = defaultdict(list)
+    readers: dict[int, list[TracedOp]] = defaultdict(list)
+    for op in ops:
+        for use in op.inputs:
+            readers[use.storage].append(op)
     computed: dict[_Source, int] = {}
     shared: list[Cost | None] = []
     sums: list[tuple[int, list[tuple[TensorUse, _Source]]]] = []
     for op, cost in zip(ops, costs, strict=True):
-        record = op.operator
         for use in (*op.outputs, *op.written):
             makers[use.storage].append(op)
-        operands = [op.arguments.get(name) for name in record.exponentials.split()]
-        parts = [
-            (part, _source_of(part, makers))
-            for operand in operands
-            if isinstance(operand, TensorUse) and not operand.dtype.is_complex
-            for part in _parts(operand, makers)
-        ]
-        if cost is not None and _is_of_exponentials(op.arguments.get(record.logarithms), makers):
-            cost = _with_fewer(cost, op.result.distinct)
-        elif cost is not None and len(operands) > 1 and len(parts) > 1:
+        parts = _operands(op, makers)
+        if cost is not None and len(op.operator.exponentials.split()) > 1 and len(parts) > 1:
             sums.append((len(shared), parts))
-        elif cost is not None and parts:
+        elif cost is not None and _is_left_to_logarithms(op, makers, readers):
+            cost = _with_fewer(cost, op.result.distinct)
+        elif cost is not None and parts is not _UNKNOWN:
             already = sum(min(computed.get(source, 0), part.distinct) for part, source in parts)
             for part, source in parts:
                 computed[source] = max(computed.get(source, 0), part.distinct)
-            cost = _with_fewer(cost, already) if already else cost
+            if op.operator.logarithms:  # of fewer elements, or of none
+                already += op.result.distinct - sum(part.distinct for part, _ in parts)
+            cost = _with_fewer(cost, already) if already > 0 else cost
         shared.append(cost)
     for position, parts in sums:  # the exponentials may come after the logarithm
         cost = shared[position]
@@ -63,23 +67,78 @@ def with_shared_exponentials(
     return shared
 
 
-_Source = tuple[TensorUse, int]
-"""A tensor, and how many ops had made or written its storage."""
+_UNKNOWN: list[tuple[TensorUse, _Source]] = []
 
 
-def _source_of(use: TensorUse, makers: dict[int, list[TracedOp]]) -> _Source:
-    tensor = _without_shifts(use, makers)
-    return tensor, len(makers.get(tensor.storage, ()))  # another one after a write in place
+def _operands(op: TracedOp, makers: _Makers) -> list[tuple[TensorUse, _Source]]:
+    """Return the tensors of whose elements an op takes a function each; `_UNKNOWN` of others."""
+    record = op.operator
+    if record.exponentials:
+        named = [op.arguments.get(name) for name in record.exponentials.split()]
+        return [
+            (part, _source_of("exp", _without_shifts(part, makers), makers))
+            for use in named
+            if isinstance(use, TensorUse) and not use.dtype.is_complex
+            for part in _parts(use, makers)
+        ] or _UNKNOWN
+    use = op.arguments.get("other" if record.divides else record.logarithms)
+    if not isinstance(use, TensorUse) or not use.dtype.is_floating_point:
+        return _UNKNOWN
+    if record.divides:
+        return [(use, _source_of("reciprocal", _whole(use), makers))]
+    if _is_of_exponentials(use, makers):
+        return []
+    divisor = _divisor_below_exponentials(use, makers)
+    part = use if divisor is None else divisor
+    return [(part, _source_of("log", _whole(part), makers))]
 
 
-def _parts(use: TensorUse, makers: dict[int, list[TracedOp]]) -> list[TensorUse]:
+def _source_of(function: str, tensor: TensorUse, makers: _Makers) -> _Source:
+    return function, tensor, len(makers.get(tensor.storage, ()))  # others after a write in place
+
+
+def _whole(use: TensorUse) -> TensorUse:
+    """Return a tensor without what an op needs of it, its dimensions in the order of memory."""
+    dims = sorted(zip(use.stride, use.shape), reverse=True)
+    shape, stride = tuple(n for _, n in dims if n > 1), tuple(s for s, n in dims if n > 1)
+    return replace(use, shape=shape, stride=stride, mask=None, value=None, sure=True)
+
+
+def _divisor_below_exponentials(use: TensorUse, makers: _Makers) -> TensorUse | None:
+    """Return what exponentials are divided by to make a tensor; ``None`` of other tensors."""
+    made_by = makers.get(use.storage, [])
+    if len(made_by) != 1 or not made_by[0].operator.divides or len(made_by[0].inputs) != 2:
+        return None
+    numerator, divisor = made_by[0].inputs
+    whole = made_by[0].result.shape == use.shape and divisor.dtype.is_floating_point
+    return divisor if whole and _is_of_exponentials(numerator, makers) else None
+
+
+def _is_left_to_logarithms(op: TracedOp, makers: _Makers, readers: _Makers) -> bool:
+    """Tell whether an op is a quotient that only logarithms read, which take it apart."""
+    if not op.operator.divides or len(op.outputs) != 1:
+        return False
+    uses = [
+        (reader, use)
+        for reader in readers.get(op.result.storage, ())
+        for use in reader.inputs
+        if use.storage == op.result.storage
+    ]
+    return bool(uses) and all(
+        use is reader.arguments.get(reader.operator.logarithms)
+        and _divisor_below_exponentials(use, makers) is not None
+        for reader, use in uses
+    )
+
+
+def _parts(use: TensorUse, makers: _Makers) -> list[TensorUse]:
     """Return the tensors that one is joined of."""
     made_by = makers.get(use.storage, [])
     joined = len(made_by) == 1 and made_by[0].operator.needs in ("cat", "stack")
     return list(made_by[0].inputs) if joined and made_by[0].result.numel == use.numel else [use]
 
 
-def _is_of_exponentials(use: object, makers: dict[int, list[TracedOp]]) -> bool:
+def _is_of_exponentials(use: object, makers: _Makers) -> bool:
     """Tell whether elements are exponentials of others, each times a factor of its line."""
     for _ in range(_DEEP):
         made_by = makers.get(use.storage, []) if isinstance(use, TensorUse) else []
@@ -100,7 +159,7 @@ def _with_fewer(cost: Cost, count: int) -> Cost:
     return Cost({**rest, "sfu": sfu} if sfu else rest)
 
 
-def _without_shifts(use: TensorUse, makers: dict[int, list[TracedOp]]) -> TensorUse:
+def _without_shifts(use: TensorUse, makers: _Makers) -> TensorUse:
     """Return the tensor that a use is a shifted copy of, whole, whatever part of it matters."""
     for _ in range(_DEEP):
         made_by = makers.get(use.storage, [])
@@ -111,7 +170,7 @@ def _without_shifts(use: TensorUse, makers: dict[int, list[TracedOp]]) -> Tensor
     made_by = makers.get(use.storage, [])
     whole = made_by[0].result if len(made_by) == 1 and made_by[0].outputs else use
     same = whole.shape == use.shape and whole.stride == use.stride
-    return replace(whole if same else use, mask=None, value=None, sure=True)
+    return _whole(whole if same else use)
 
 
 def _shifted(op: TracedOp) -> TensorUse | None:

@@ -150,6 +150,28 @@ PROBLEMS = {
             "by logsumexp": "torch.stack([s, t]).logsumexp(0)",
         }.items()
     },
+    "Jensen and Shannon's divergence, by quotients: log(p / m) is log p - log m": (
+        f"{X}; {X}",
+        "p, q = a0.softmax(-1), a1.softmax(-1)\nm = (p + q) / 2\n"
+        "return (p * (p / m).log() + q * (q / m).log()).sum(-1)",
+        {"fp32": (6 * N, 24 * N), "sfu": (3 * N, 3 * N + 32)},
+        F * 2 * N,
+        F * 16,
+    ),
+    "two quotients with one divisor": (
+        f"{X}; {X}; {X}",
+        "d = a2.abs() + 1\nreturn a0 / d + (a1 / d).square()",
+        {"fp32": (4 * N, 5 * N), "sfu": N},
+        F * 3 * N,
+        F * N,
+    ),
+    "softmax along rows and along columns": (
+        X,
+        "return a0.log_softmax(1) + a0.T.log_softmax(1).T",
+        {"fp32": (6 * N, 12 * N), "sfu": (N + 16 + 8, N + 64)},
+        F * N,
+        F * N,
+    ),
     "logaddexp: of the difference": (
         f"{X}; {X}",
         "return torch.logaddexp(a0, a1) * a0.exp()",
