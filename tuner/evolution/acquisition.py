@@ -343,6 +343,13 @@ class Frontier:
             mean[which], sd[which] = self._believed_after(observed, group)
         return mean + self._faults_of(points), sd
 
+    def least_ms(self, points: Sequence[Point]) -> list[float]:
+        """Return the lower end of the 90 % interval of each time, after what was measured."""
+        if not points:
+            return []
+        mean, sd = self.believed(points)
+        return [float(low) for low in np.exp2(mean - _NINETY * sd)]
+
     def _residuals(self) -> list[tuple[Point, float]]:
         """Return the measured candidates, with r."""
         points = [self._points[key] for key in self._times]

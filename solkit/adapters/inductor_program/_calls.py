@@ -43,7 +43,7 @@ _IGNORED_CALLS = {
     *("args.clear", "torch.cuda.set_device", "assert_alignment", "run_intermediate_hooks"),
     *("torch._C._dynamo.guards.assert_alignment", "start_graph", "end_graph"),
 }
-_KNOWN_NAMES = {"torch", "aten", "triton", "float", "None", "True", "False"}
+_KNOWN_NAMES = {"torch", "triton", "float", "None", "True", "False"}
 _METHODS = {
     *("zero_", "fill_", "copy_", "view", "sum", "amax", "amin", "prod", "to", "reshape"),
     *("as_strided", "item"),
@@ -239,6 +239,8 @@ class _Writer(ast.NodeTransformer):
         """Name an input, or refuse an unknown name."""
         if node.id in ("inf", "nan"):
             return _expression(f'float("{node.id}")')
+        if node.id == "aten":  # a name of Inductor's own module
+            return _expression("torch.ops.aten")
         name = self._launcher_name(node.id)
         if name not in self._known and name not in _KNOWN_NAMES:
             raise InputError(f"Inductor's program uses {name}, which a kernel file cannot hold")

@@ -126,6 +126,19 @@ def test_nothing_better_is_left_where_nothing_is_left():
     assert frontier.better_chance() == 1.0
 
 
+def test_the_least_time_follows_what_others_took_of_their_forecasts():
+    frontier, twin = Frontier(shares=Shares(0.2, 0.3, 0.5)), point("b", 1, mean=1.0)
+    alone = frontier.least_ms([twin])[0]
+    assert alone == pytest.approx(2.0 ** (1.0 - norm.ppf(0.95) * SD), rel=1e-3)
+    measured(frontier, [point("a", 1, mean=1.0)], [1.0])  # half of its forecast
+    mean, sd = frontier.believed([twin])
+    assert mean[0] == pytest.approx(1.0 - 0.7, abs=0.01)  # seven tenths are in common
+    assert frontier.least_ms([twin])[0] == pytest.approx(
+        2.0 ** (mean[0] - norm.ppf(0.95) * sd[0]), rel=1e-3
+    )
+    assert frontier.least_ms([]) == []
+
+
 def test_a_variant_is_not_given_up_for_want_of_memory():
     frontier = Frontier()
     points = [point("a", block) for block in range(8)]
