@@ -167,12 +167,13 @@ def terms_of(
     if isinstance(node.operator, cst.Divide) and not _is_element(node.right, index):
         inverse = parse_expression(f"1.0 / {_factor(node.right)}")
         node = node.with_changes(operator=cst.Multiply(), right=parenthesized(inverse))
-    left, right = (terms_of(n, results, index, weights, loads) for n in (node.left, node.right))
+    sides = (node.left, node.right)
+    one, two = (terms_of(side, results, index, weights, loads) for side in sides)
     if isinstance(node.operator, cst.Multiply):
-        products = [one.times(two) for one in left for two in right]
+        products = [a.times(b) for a in one for b in two]
     elif isinstance(node.operator, (cst.Add, cst.Subtract)):
         minus = isinstance(node.operator, cst.Subtract)
-        products = [*left, *(_negative(right) if minus else right)]
+        products = [*one, *(_negative(two) if minus else two)]
     else:
         raise OtherSumError
     if len(products) > _MOST_TERMS:
@@ -228,10 +229,10 @@ def _with_loads(
     node: cst.BaseExpression, conditions: set[str], loads: Sequence[cst.Call]
 ) -> cst.BaseExpression:
     """Return an expression with other loads of the same elements, where only those count."""
-    known = {_load_code(load): load for load in loads}
+    by_code = {_load_code(load): load for load in loads}
     pairs = []
     for call in calls_within(node, "tl.load"):
-        mask, other = argument_of(call, 1, "mask"), known.get(_load_code(call))
+        mask, other = argument_of(call, 1, "mask"), by_code.get(_load_code(call))
         if mask is not None and other is not None:
             parts = {plain_code(part) for part in conjuncts(mask)}
             pairs += [(call, other)] if parts <= conditions else []

@@ -129,7 +129,9 @@ def kernel(x):
     return z
 """
     text = parse_kernel(canonical_form(HEADER + source))
-    one, two = ({n: render_code(v) for n, v in each.arguments.items()} for each in text.launches)
+    one, two = (
+        {n: render_code(v) for n, v in launch.arguments.items()} for launch in text.launches
+    )
     assert {"by": "1.5", "B": "64"}.items() <= one.items()
     assert {"by": "1.5", "B": "32"}.items() <= two.items()
     assert "other" not in one

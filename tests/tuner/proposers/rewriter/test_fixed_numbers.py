@@ -111,7 +111,7 @@ def kernel(x):
 
 
 @pytest.mark.parametrize(
-    ("test", "chance", "known"),
+    ("test", "chance", "result"),
     [
         ("drawn > p", "0.0", "at == at"),
         ("p <= tl.rand(seed, 2 * at)", "0", "(2 * at) == (2 * at)"),
@@ -121,8 +121,8 @@ def kernel(x):
         ("at >= p", "0.0", ""),
     ],
 )
-def test_numbers_of_no_chance_are_not_drawn(test, chance, known):
+def test_numbers_of_no_chance_are_not_drawn(test, chance, result):
     text = parse_kernel(HEADER + DROPOUT.format(test, chance))
     results = list(FixedNumbers().variants(text, Facts(brief(DROPOUT))))
-    assert len(results) == bool(known)
-    assert all(f"tl.where({known}, v / (1 - p), 0.0)" in result.source for result in results)
+    assert len(results) == bool(result)
+    assert all(f"tl.where({result}, v / (1 - p), 0.0)" in new.source for new in results)
