@@ -10,7 +10,7 @@ in the block, other than through ``program * BLOCK + place``: a scale for each b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import libcst as cst
 
@@ -37,7 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import whole_values
 
-__all__ = ["blocks_with_meaning", "numbers_its_blocks"]
+__all__ = ["blocks_with_meaning", "numbers_its_blocks", "starts_block"]
 
 _TO_ALL = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce", "tl.xor_sum")
 _ALONG = ("tl.cumsum", "tl.cumprod", "tl.associative_scan", "tl.sort", "tl.flip")
@@ -112,6 +112,27 @@ def numbers_its_blocks(function: JitFunction, block: str, axis: int) -> bool:
     if any(_is_of_block(substitute_names(place, values), block, axis) for place in loads):
         return True
     return any(_has_bare_number(whole, block, axis) for whole in wholes)
+
+
+def starts_block(
+    place: cst.BaseExpression, block: str, starts: Collection[str], counts: Collection[str]
+) -> bool:
+    """Tell whether an index is one for all of a block, and follows from the block's first element.
+
+    Args:
+        place: the index.
+        block: the block's length.
+        starts: variables of loops that step by the block.
+        counts: those of other loops, which may count blocks.
+    """
+    if any(render_code(c.args[-1].value) == block for c in calls_within(place, "tl.arange")):
+        return False
+    for factors in map(_factors, _terms(place)):
+        names = names_within(*factors)
+        is_number = names & set(counts) or any(calls_within(f, "tl.program_id") for f in factors)
+        if names & set(starts) or (is_number and block in map(render_code, factors)):
+            return True
+    return False
 
 
 def _is_of_block(place: cst.BaseExpression, block: str, axis: int) -> bool:

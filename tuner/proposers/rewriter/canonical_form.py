@@ -208,7 +208,8 @@ def _lines_of(statement: _Statement) -> Iterator[_Statement]:
 def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDef:
     own = replace(function, node=with_function_calls(function))
     body = _unpacked_within(own.body)
-    body = _with_counted_loops(body, [], set(function.constants))
+    names = set(function.params) | names_within(*body)
+    body = _with_counted_loops(body, [], set(function.constants), names)
     body = with_plain_loops(body, set(function.params), set(function.constants))
     body = with_own_names(body, set(function.params))
     node = with_body(own.node, body)
@@ -276,13 +277,16 @@ def _late_names(body: Body) -> set[str]:
 # ------------------------------------------------------------------------------- loops
 
 
-def _with_counted_loops(body: Body, after: Body, positive: set[str]) -> list[cst.BaseStatement]:
+def _with_counted_loops(
+    body: Body, after: Body, positive: set[str], taken: set[str]
+) -> list[cst.BaseStatement]:
     """Return statements whose loops that count are loops over ranges.
 
     Args:
         body: statements of a block.
         after: statements that may follow it.
         positive: names of compile-time constants, which are positive where they are steps.
+        taken: names that are no new ones.
     """
     statements = list(body)
     for place in range(len(statements)):
@@ -290,10 +294,10 @@ def _with_counted_loops(body: Body, after: Body, positive: set[str]) -> list[cst
         inner = statements_of(statement)
         if inner:
             follows = [*_next_trip(statement), *rest]
-            statement = with_body(statement, _with_counted_loops(inner, follows, positive))
-            statements[place] = statement
+            inner = _with_counted_loops(inner, follows, positive, taken)
+            statement = statements[place] = with_body(statement, inner)
         if isinstance(statement, cst.While):
-            _count_loop(statements, place, statement, rest, positive)
+            _count_loop(statements, place, rest, positive, taken)
     return [statement for statement in statements if statement is not _GONE]
 
 
@@ -310,9 +314,14 @@ _PROGRAM = "tl.program_id"
 
 
 def _count_loop(
-    statements: list[cst.BaseStatement], place: int, loop: cst.While, rest: Body, positive: set[str]
+    statements: list[cst.BaseStatement],
+    place: int,
+    rest: Body,
+    positive: set[str],
+    taken: set[str],
 ) -> None:
-    """Replace a loop that counts, and drop the assignment of its first value."""
+    """Replace a loop that counts, and drop or rename the assignment of its first value."""
+    loop = cst.ensure_type(statements[place], cst.While)
     counter = _counter(loop, positive)
     if counter is None or _may_read(rest, counter[0]):
         return
@@ -320,16 +329,22 @@ def _count_loop(
     begin = _begin(statements[:place], name)
     if begin is None:
         return
-    at, start = begin
+    at, value = begin
     between = statements[at + 1 : place]
-    if names_within(start) & set(assigned_names(*between)) or not _is_size(start):
+    if names_within(value) & set(assigned_names(*between)) or not _is_size(value):
         return
-    bounds = f"{render_code(start)}, {stop}" + ("" if step == "1" else f", {step}")
+    start, statements[at] = render_code(value), _GONE
+    if name in names_within(*between):
+        first = numbered_name(name, taken)
+        statements[at] = parse_statement(f"{first} = {start}\n")
+        renamed = {name: cst.Name(first)}
+        statements[at + 1 : place] = [substitute_names(other, renamed) for other in between]
+        start = first
+    bounds = f"{start}, {stop}" + ("" if step == "1" else f", {step}")
     over = f"for {name} in range({bounds}):\n    pass\n"
     node = cst.ensure_type(parse_statement(over), cst.For)
     node = node.with_changes(leading_lines=loop.leading_lines)
     statements[place] = with_body(node, body)
-    statements[at] = _GONE
 
 
 def _counter(
@@ -383,9 +398,9 @@ def _leaves(body: Body) -> bool:
 
 
 def _begin(before: Body, name: str) -> tuple[int, cst.BaseExpression] | None:
-    """Return the place and the value of the last assignment, if nothing reads it after that."""
+    """Return the place and the value of the last assignment."""
     for at in reversed(range(len(before))):
-        if name in names_within(before[at]):
+        if name in assigned_names(before[at]):
             binding = single_assignment(before[at])
             plain = binding is not None and binding.target == name and not binding.operator
             if not plain or binding is None or name in names_within(binding.value):

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._block_meaning import blocks_with_meaning, numbers_its_blocks
+from solkit.tuner.proposers.rewriter._block_meaning import (
+    blocks_with_meaning,
+    numbers_its_blocks,
+    starts_block,
+)
 from solkit.tuner.proposers.rewriter._edit import (
     WARPS,
     Parameter,
@@ -47,6 +51,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_module,
     replace_each,
     statements_of,
+    substitute_names,
     walk_statements,
     with_each,
 )
@@ -60,7 +65,7 @@ from solkit.tuner.proposers.rewriter._tile_sizes import (
     tile_values,
     warps_of_product,
 )
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop, whole_values
 from solkit.tuner.proposers.rewriter.chosen_sizes import choices_of, without_choice
 from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
 
@@ -356,15 +361,15 @@ def _with_tiles(
     covered = {} if measured is None else covered_elements(launch, tiles, measured)
     for tile in tiles:
         argument = launch.arguments[tile.name]
-        groups = _group_sizes(text, launch, tile.name)
-        is_done = tile.name in capped and _cap_of(argument, launch) is None
-        if None in groups or is_done:
+        if tile.name in capped and _cap_of(argument, launch) is None:
             continue
-        values = tuple(v for v in tile_values(launch, tile) if all(g % v == 0 for g in groups if g))
+        groups = _group_sizes(text, launch, tile)
+        numbers = [size for size in groups if isinstance(size, int)]
+        values = tuple(v for v in tile_values(launch, tile) if all(n % v == 0 for n in numbers))
         most = max(covered.get(tile.name, 0), tile.value, values[0] if values else 0)
         values = tuple(v for v in values if tile.name not in covered or v <= most)
         default = defaults.get(tile.name, tile.value)
-        while any(size % default for size in groups if size) and default > tile.value:
+        while any(number % default for number in numbers) and default > tile.value:
             default //= 2
         own = _own_default(text, argument) is not None
         name = render_code(argument) if own else _free_parameter_name(text, launch, tile)
@@ -373,6 +378,7 @@ def _with_tiles(
         if tile.tiles_grid and _has_meaning(launch, tile):
             continue
         sizes: list[cst.BaseExpression | None] = [*_divided_sizes(launch, tile)]
+        sizes += [size for size in groups if not isinstance(size, int)]
         if tile.name in unmasked_blocks(launch):
             sizes.append(_size_under_blocks(launch, tile))
         replaced = read_module(_replace_constant(text, launch, tile, name, own))
@@ -510,22 +516,30 @@ def _size_before_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpre
     return node
 
 
-def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None]:
-    """Return the sizes of groups that a loop's blocks must not cross; ``None`` if one is unknown.
+def _group_sizes(
+    text: KernelText, launch: Launch, tile: Tile
+) -> list[cst.BaseExpression | int | None]:
+    """Return the sizes of groups that blocks must not cross: numbers, or a launcher's expressions.
 
-    ``k // G``, with ``k`` the start of a block, is meant for all of the block.
+    ``None`` stands for a size that the launcher does not know.
+
+    ``k // G`` and ``k % G``, with ``k`` the first element of a block, are meant for all of the
+    block. How many blocks of another tile there are is no group's.
     """
-    function, sizes = launch.function, set()
-    for statement in walk_statements(function.body):
-        loop = range_loop(statement)
-        if loop is None or render_code(loop.step) != block:
+    function, values = launch.function, whole_values(launch.function.body)
+    loops = [loop for loop in map(range_loop, walk_statements(function.body)) if loop is not None]
+    starts = {loop.name for loop in loops if render_code(loop.step) == tile.name}
+    counts = {loop.name for loop in loops} - starts
+    tiles, sizes = grid_constants(launch), list[cst.BaseExpression | int | None]()
+    for node in nodes_within(function.node):
+        if not is_operation(node, cst.FloorDivide, cst.Modulo):
             continue
-        for node in nodes_within(loop.node):
-            divides = is_operation(node, cst.FloorDivide)
-            if divides and isinstance(node, cst.BinaryOperation):
-                size = launch.arguments.get(render_code(node.right), node.right)
-                if render_code(node.left) == loop.name and render_code(node.right) != block:
-                    sizes.add(launcher_integer(size, launch.launcher, text))
+        is_count = render_code(node.right) in {tile.name, *tiles}
+        whole = substitute_names(node.left, values)
+        if not is_count and starts_block(whole, tile.name, starts, counts):
+            size = in_launcher(substitute_names(node.right, values), launch)
+            number = None if size is None else launcher_integer(size, launch.launcher, text)
+            sizes.append(size if number is None else number)
     return sizes
 
 

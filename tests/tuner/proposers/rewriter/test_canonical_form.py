@@ -155,6 +155,19 @@ def test_other_loops_stay(old, new):
     assert "while" in canonical_form(source)
 
 
+def test_a_first_value_that_is_read_ahead_of_its_loop_keeps_a_name():
+    """As the first page of a program's share, from which its last one follows."""
+    source = LOOP.replace("i = 0", "i = N // 4\n    last = tl.minimum(i + N // 2, N)")
+    source = source.replace("while i < N", "while i < last").replace("i += STEP", "i += 1")
+    form = canonical_form(HEADER + source)
+    assert "while" not in form
+    assert "i_2 = N // 4" in form
+    assert "tl.minimum(i_2 + N // 2, N)" in form
+    changed = source.replace("    while", "    last += i\n    while")
+    assert "last += i_2" in canonical_form(HEADER + changed)
+    assert "while" in canonical_form(HEADER + source.replace("    while", "    i *= 2\n    while"))
+
+
 HELPER = """
 @triton.jit
 def part(x, s):

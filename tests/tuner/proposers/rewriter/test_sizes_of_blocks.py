@@ -406,3 +406,66 @@ def test_blocks_without_masks_divide_what_a_flat_grid_and_groups_say():
     (variant,) = variants(Retile(), other, M=64, N=512)
     assert "BN = 16" not in variant
     assert "BN=16" in variant
+
+
+COUNTED_GROUPS = """
+GROUP = 64
+
+
+@triton.jit
+def product(x_ptr, w_ptr, s_ptr, y_ptr, N, K, G: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    total = tl.zeros([BN], tl.float32)
+    for i in range(0, tl.cdiv(K, BK)):
+        group = (i * BK) // G
+        s = tl.load(s_ptr + group * N + n, mask=n < N, other=0.0)
+        at = i * BK + k
+        x = tl.load(x_ptr + at, mask=at < K, other=0.0)
+        here = (n < N)[:, None] & (at < K)[None, :]
+        w = tl.load(w_ptr + n[:, None] * K + at[None, :], mask=here, other=0.0)
+        total += tl.sum(w * x[None, :], axis=1) * s
+    tl.store(y_ptr + n, total, mask=n < N)
+
+
+def kernel(x, w, s):
+    N, K = w.shape
+    y = torch.empty(N, device=x.device)
+    product[(triton.cdiv(N, 16),)](x, w, s, y, N, K, G=GROUP, BN=16, BK=32)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "other"),
+    [
+        ("(i * BK) // G", "(i * BK) // G"),
+        ("(i * BK) // G", "i * BK // G + i * BK % G * 0"),
+        ("i * BK + k", "k + i * BK"),
+    ],
+)
+def test_a_trip_is_no_longer_than_the_group_that_its_first_element_has(place, other):
+    """Trips may be counted: 64 elements share a scale, so no trip takes 128."""
+    (variant,) = variants(Retile(), COUNTED_GROUPS.replace(place, other), M=64, N=512, K=512)
+    (line,) = (line for line in variant.splitlines() if '"BK":' in line)
+    sizes = ast.literal_eval("{" + line.strip() + "}")["BK"]
+    assert 64 in sizes
+    assert max(sizes) == 64
+
+
+def test_groups_whose_size_only_the_launcher_knows_keep_the_files_trip():
+    source = COUNTED_GROUPS.replace("s):\n", "s, group=64):\n").replace("G=GROUP", "G=group")
+    (variant,) = variants(Retile(), source, M=64, N=512, K=512)
+    assert "if group % BK != 0:\n        BK = 32" in variant
+
+
+def test_elements_with_quotients_of_their_own_share_no_group():
+    """An index of each element is right for any trip."""
+    own = (
+        COUNTED_GROUPS.replace("(i * BK) // G", "(i * BK + k[None, :]) // G")
+        .replace("group * N + n, mask=n < N", "group * N + n[:, None], mask=(n < N)[:, None]")
+        .replace("x[None, :], axis=1) * s", "x[None, :] * s, axis=1)")
+    )
+    (variant,) = variants(Retile(), own, M=64, N=512, K=512)
+    (line,) = (line for line in variant.splitlines() if '"BK":' in line)
+    assert max(ast.literal_eval("{" + line.strip() + "}")["BK"]) > 64
