@@ -459,8 +459,9 @@ def _negative(term: Any) -> Any:
     """Return a number or known contents with the sign reversed; ``None`` of other terms."""
     if isinstance(term, (int, float)):
         return -term
-    known = isinstance(term, TensorUse) and term.value is not None and term.value.dtype.kind in "if"
-    return replace(term, value=-term.value) if known else None
+    if not isinstance(term, TensorUse) or term.value is None or term.value.dtype.kind not in "if":
+        return None
+    return replace(term, value=-term.value)
 
 
 @_rule("pad")
@@ -681,8 +682,8 @@ def _bits(use: Any, facts: _Lookup) -> tuple[Mask | None, Mask | None]:
     if isinstance(use, TensorUse) and use.dtype is torch.bool and use.value is not None:
         truths = compact(use.value).astype(bool)
         return ~truths, truths
-    known = facts(use)
-    return known.zeros, known.truths
+    marks = facts(use)
+    return marks.zeros, marks.truths
 
 
 @_rule("comparison")

@@ -86,9 +86,9 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
     if alike and any(use.mask is None for use in uses):
         return Region(box, None)
     masks = [_mask_over(box, output, use) for use in uses] if alike else [None]
-    known = [mask for mask in masks if mask is not None]
-    if len(known) == len(masks):
-        return _tightened(box, both(functools.reduce(operator.or_, known)))
+    known_masks = [mask for mask in masks if mask is not None]
+    if len(known_masks) == len(masks):
+        return _tightened(box, both(functools.reduce(operator.or_, known_masks)))
     return _tightened(box, _union(output, box, uses))
 
 

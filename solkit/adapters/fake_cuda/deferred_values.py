@@ -133,8 +133,8 @@ def compute_later(later: Later) -> torch.Tensor | None:
     runs have in common is computed once.
     """
     key = _key_of_later(later)
-    if key is not None and (known := _computed.get(key)) is not None:
-        return known.clone()
+    if key is not None and (elements := _computed.get(key)) is not None:
+        return elements.clone()
     state = torch.default_generator.get_state()
     try:
         elements = _compute_elements(later, {})

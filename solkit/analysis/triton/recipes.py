@@ -296,7 +296,7 @@ def _inputs(
 
 @dataclass(frozen=True)
 class _Sight:
-    """What a launcher may look at: a stand-in is another object than its value.
+    """Inspection of what a launcher looks at: a stand-in is another object than its value.
 
     Attributes:
         has_torch: whether ``torch`` is PyTorch in the launcher's module.
@@ -320,13 +320,13 @@ class _Sight:
                 return f"line {node.lineno} calls {node.func.id}()"
         return ""
 
-    def _tells_apart(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
+    def _tells_apart(self, operator: ast.cmpop, lhs: ast.expr, rhs: ast.expr) -> bool:
         """Tell whether a comparison of identity may differ for a stand-in and its value."""
         if not isinstance(operator, (ast.Is, ast.IsNot)):
             return False
-        if self._is_no_plain(left) or self._is_no_plain(right):
+        if self._is_no_plain(lhs) or self._is_no_plain(rhs):
             return False  # a stand-in is for a number or a string
-        return not all(isinstance(x, ast.Constant) or self._is_input(x) for x in (left, right))
+        return not all(isinstance(x, ast.Constant) or self._is_input(x) for x in (lhs, rhs))
 
     def _is_no_plain(self, node: ast.expr) -> bool:
         """Tell whether an expression is neither a plain value nor a stand-in for one."""

@@ -292,8 +292,7 @@ class Standard:
                 break
             _excuse(excused, mine, _flat_parts(output), rule)
             near_tally = _tally_mismatches(got, want, near_rule)
-            left = near_tally.mismatched
-            is_hopeless = left > max(_FEW_BROKEN, (1 - _LEAST_FOUND) * first)
+            is_hopeless = near_tally.mismatched > max(_FEW_BROKEN, (1 - _LEAST_FOUND) * first)
             if near_tally.is_within(want, near_rule) or (draw + 1 >= _FIRST_DRAWS and is_hopeless):
                 break
         return near_rule, near_tally

@@ -274,8 +274,8 @@ class _Writer:
         key = step.source, rewrite.kind
         if key not in self._written:
             self._expect(step, rewrite)
-            made = self._begun.pop(key)()
-            self._written[key] = [replace(extended, promise=promise) for extended in made]
+            steps = self._begun.pop(key)()
+            self._written[key] = [replace(extended, promise=promise) for extended in steps]
         return self._written[key]
 
     def _expect(self, step: _Step, rewrite: Rewrite) -> None:

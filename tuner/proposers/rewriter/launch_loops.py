@@ -235,12 +235,12 @@ class _JoinedLoop:
         if not written:
             raise OffsetError
         tensors = [moved.tensor for moved in self._moved.values() if moved.tensor is not None]
-        asked = [
+        type_tests = [
             f"isinstance({render_code(tensor)}, torch.Tensor)"
             for tensor in tensors
             if root_name(tensor, launcher) not in written
         ]
-        return list(dict.fromkeys([*asked, *conditions]))
+        return list(dict.fromkeys([*type_tests, *conditions]))
 
     def _has_hidden_names(self, root: str) -> bool:
         """Tell whether the launcher may have put a tensor where its text does not follow it.
