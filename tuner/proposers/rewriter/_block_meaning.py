@@ -125,8 +125,8 @@ def starts_block(
         starts: variables of loops that step by the block.
         counts: those of other loops, which may count blocks.
     """
-    if any(render_code(c.args[-1].value) == block for c in calls_within(place, "tl.arange")):
-        return False
+    if block in names_within(*calls_within(place, "tl.arange")):
+        return False  # each element, or each run of some, has its own
     for factors in map(_factors, _terms(place)):
         names = names_within(*factors)
         is_number = names & set(counts) or any(calls_within(f, "tl.program_id") for f in factors)

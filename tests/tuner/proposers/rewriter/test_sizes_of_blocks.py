@@ -466,6 +466,8 @@ def test_elements_with_quotients_of_their_own_share_no_group():
         .replace("group * N + n, mask=n < N", "group * N + n[:, None], mask=(n < N)[:, None]")
         .replace("x[None, :], axis=1) * s", "x[None, :] * s, axis=1)")
     )
-    (variant,) = variants(Retile(), own, M=64, N=512, K=512)
-    (line,) = (line for line in variant.splitlines() if '"BK":' in line)
-    assert max(ast.literal_eval("{" + line.strip() + "}")["BK"]) > 64
+    runs = own.replace("+ k[None, :]", "+ 8 * tl.arange(0, BK // 8)[None, :]")
+    for source in (own, runs):
+        (variant,) = variants(Retile(), source, M=64, N=512, K=512)
+        (line,) = (line for line in variant.splitlines() if '"BK":' in line)
+        assert max(ast.literal_eval("{" + line.strip() + "}")["BK"]) > 64
