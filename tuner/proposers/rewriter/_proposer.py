@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from solkit.core import Brief, Checked, Proposal, Value
 from solkit.core.parsing import syntax_tree
@@ -242,6 +242,26 @@ class Rewriter:
         return sorted(pairs, key=lambda pair: -pair[2])
 
 
+@dataclass(frozen=True)
+class _Begun(Generic[T]):
+    """A call that a helper makes, or this process once its result is asked for."""
+
+    here: Callable[[], T]
+    future: Future[T] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """True if the result is there."""
+        return self.future is not None and self.future.done()
+
+    def result(self) -> T:
+        """Return the result; waits for it."""
+        if self.future is not None:
+            with contextlib.suppress(BrokenProcessPool):  # a helper was killed
+                return self.future.result()
+        return self.here()
+
+
 @dataclass
 class _Writer:
     """Applies rewrites to files, each to a file once; helpers write ahead what comes next.
@@ -255,7 +275,7 @@ class _Writer:
     facts: Facts
     helpers: Executor | None = None
     ahead: int = 1
-    _begun: dict[tuple[str, str], Callable[[], list[_Step]]] = field(default_factory=dict)
+    _begun: dict[tuple[str, str], _Begun[list[_Step]]] = field(default_factory=dict)
     _written: dict[tuple[str, str], list[_Step]] = field(default_factory=dict)
 
     def applied(self, pairs: Iterable[tuple[_Step, Rewrite, float]]) -> Iterator[list[_Step]]:
@@ -274,7 +294,7 @@ class _Writer:
         key = step.source, rewrite.kind
         if key not in self._written:
             self._expect(step, rewrite)
-            steps = self._begun.pop(key)()
+            steps = self._begun.pop(key).result()
             self._written[key] = [replace(extended, promise=promise) for extended in steps]
         return self._written[key]
 
@@ -285,31 +305,23 @@ class _Writer:
 
     def with_sizes(self, steps: Iterable[_Step]) -> Iterator[tuple[_Step, _Form]]:
         """Yield files whose block sizes, warps and stages are parameters."""
-        sized: deque[Callable[[], tuple[_Step, _Form]]] = deque()
+        sized: deque[_Begun[tuple[_Step, _Form]]] = deque()
         for step in steps:
             sized.append(self._begin(_with_sizes, step))
-            if 2 * len(sized) > self.ahead:  # the first are awaited
-                yield sized.popleft()()
+            while sized and (len(sized) >= self.ahead or sized[0].is_done):
+                yield sized.popleft().result()
         while sized:
-            yield sized.popleft()()
+            yield sized.popleft().result()
 
-    def _begin(self, function: Callable[..., T], *args: Any) -> Callable[[], T]:
-        """Begin a call that gets the facts last, and return what waits for its result."""
+    def _begin(self, function: Callable[..., T], *args: Any) -> _Begun[T]:
+        """Begin a call that gets the facts last."""
         here = functools.partial(function, *args, self.facts)
         if self.helpers is None:
-            return here
+            return _Begun(here)
         try:
-            future: Future[T] = self.helpers.submit(_call_with_facts, function, *args)
+            return _Begun(here, self.helpers.submit(_call_with_facts, function, *args))
         except BrokenProcessPool:
-            return here
-
-        def result() -> T:
-            try:
-                return future.result()
-            except BrokenProcessPool:  # a helper was killed
-                return here()
-
-        return result
+            return _Begun(here)
 
 
 @contextlib.contextmanager
