@@ -6,10 +6,11 @@ import functools
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
@@ -27,11 +28,10 @@ import pytest
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 os.environ["SOLKIT_STANDBY"] = ""  # a daemon of the user's is none of the tests' business
 
-from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import StudyPlan, study
 from solkit.core import Device, Work
 from solkit.processes import jobs as worker
-from solkit.processes.forkserver import ForkServer
+from solkit.processes.forkserver import Fork, ForkServer
+from solkit.processes.host import Host
 from solkit.roofline import devices
 
 HEADER = "import torch\nimport torch.nn.functional as F\n"
@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
-SERVERS = ("compiler_loaded", "interpreted", "checker")
+SERVERS = ("compiler_loaded", "interpreting_jobs", "checker")
 """Fixtures that start a server which takes seconds to load."""
 
 
@@ -160,8 +160,55 @@ def write(tmp_path: Path) -> Callable[..., str]:
     return writer
 
 
+class _OneProcess(worker.Jobs):
+    """Jobs of one process, one after the other: for short ones a fork each takes most of the time.
+
+    Args:
+        server: that forks it.
+        env: as for `worker.Jobs`.
+    """
+
+    def __init__(self, server: ForkServer, env: Mapping[str, str] | None = None) -> None:
+        self._env, self._private = {**worker.ENVIRONMENT, **(env or {})}, False
+        self.server, self._host = server, None
+
+    def _receive_answer(
+        self,
+        function: str,
+        args: tuple[Any, ...],
+        timeout_s: float,
+        shown: Sequence[str],  # noqa: ARG002 - a sandbox's
+    ) -> bytes:
+        if self._host is None or not self._host.is_alive:
+            self._host = Host(self._start, "doing what a test asks")
+        return self._host.call({}, pickle.dumps((function, args)), limit_s=timeout_s).payload
+
+    def _start(self, descriptor: int) -> Fork:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(Path(__file__).parent))
+            return self.fork("one_process:answer_all", (), (descriptor,))
+
+    def close(self) -> None:
+        """End the process; its server is another's."""
+        if self._host is not None:
+            self._host.close()
+
+
+@pytest.fixture(scope="session")
+def one_process() -> type[worker.Jobs]:
+    """Jobs that one process does, for what leaves nothing behind."""
+    return _OneProcess
+
+
+@pytest.fixture(scope="session")
+def _tracing(one_process: Callable[..., worker.Jobs]) -> Iterator[worker.Jobs]:
+    jobs = one_process(worker.shared_jobs().server)
+    yield jobs
+    jobs.close()
+
+
 @pytest.fixture
-def work(write: Callable[..., str]) -> Callable[[str, str], Work]:
+def work(write: Callable[..., str], _tracing: worker.Jobs) -> Callable[[str, str], Work]:
     """The work of ``reference`` (its body) on ``inputs`` (what it returns), traced for real."""
 
     def tracer(inputs: str, body: str) -> Work:
@@ -170,46 +217,47 @@ def work(write: Callable[..., str]) -> Callable[[str, str], Work]:
             f"def inputs(device='cuda'):\n    return ({inputs.replace(';', ',')},)\n"
             f"def reference({arguments}):\n    {body}\n"
         )
-        with Analyser("h100", cache=False) as analyser:
-            return study(analyser, StudyPlan(path, analysing=False)).cases[0].work
+        traced: Work = _tracing.call("one_process:work_on_h100", path)
+        return traced
 
     return tracer
 
 
 @pytest.fixture(scope="session")
-def interpreted() -> Iterator[Callable[..., Any]]:
-    """Call ``module:function`` of a folder in a process where Triton interprets kernels.
+def interpreting_jobs() -> Iterator[worker.Jobs]:
+    """Jobs in whose processes Triton interprets kernels.
 
     Whether it does is read when they are defined, so such processes have a server of their own.
     """
-    triton, numpy = (tuple(map(int, version(p).split(".")[:2])) for p in ("triton", "numpy"))
-    if triton < (3, 7) and numpy >= (2, 4):
-        pytest.skip("this triton's interpreter needs numpy < 2.4")
-    jobs = worker.Jobs()
-    jobs.server = ForkServer(
-        "interpreting:warm_up", {**worker.ENVIRONMENT, "TRITON_INTERPRET": "1"}
-    )
+    jobs = worker.Jobs("interpreting:warm_up", {"TRITON_INTERPRET": "1"})
     # not sys.path: folders of kernel files that were loaded are there, one with a select.py
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-
-    def call(folder: Path, function: str, *args: Any) -> Any:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYTHONPATH", path)  # of the server, which is started when it is needed
-            patch.setenv("TRITON_INTERPRET", "1")
-            patch.syspath_prepend(str(folder))
-            return jobs.call(function, *args)
-
-    yield call
-    jobs.close()
-
-
-@pytest.fixture(scope="session")
-def _compiling_jobs() -> Iterator[worker.Jobs]:
-    jobs = worker.Jobs("compiling:warm_up")
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", path)
         jobs.start()
+    yield jobs
+    jobs.close()
+
+
+@pytest.fixture(scope="session")
+def interpreted(interpreting_jobs: worker.Jobs) -> Callable[..., Any]:
+    """Call ``module:function`` of a folder in a process where Triton interprets kernels."""
+    triton, numpy = (tuple(map(int, version(p).split(".")[:2])) for p in ("triton", "numpy"))
+    if triton < (3, 7) and numpy >= (2, 4):
+        pytest.skip("this triton's interpreter needs numpy < 2.4")
+
+    def call(folder: Path, function: str, *args: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(folder))
+            return interpreting_jobs.call(function, *args)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def _compiling_jobs() -> Iterator[worker.Jobs]:
+    loads = "solkit.analysis.compiled_reference:warm_up"
+    jobs = worker.DerivedJobs(worker.shared_jobs(), loads)
     yield jobs
     jobs.close()
 
@@ -235,6 +283,7 @@ def in_child() -> Callable[..., Any]:
 
 def run_in_child(function: Callable[..., Any], *args: Any, device: str = "h100") -> Any:
     _warm_up()
+    _look_ahead(len(sys.modules))
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(sender, function, args, devices.find(device)))
@@ -265,6 +314,14 @@ def _warm_up() -> None:
         torch.softmax(torch.ones(2, 2) @ torch.ones(2, 2), dim=-1).copy_(torch.ones(2, 2))
     gc.collect()
     gc.freeze()  # a collection in a fork would copy every page
+
+
+@functools.lru_cache(maxsize=1)
+def _look_ahead(_modules: int) -> None:
+    """Look through all modules once, not in each fork: tests have imported thousands."""
+    from solkit import kernelfiles
+
+    kernelfiles.look_ahead()
 
 
 def _child(

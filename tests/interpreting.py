@@ -13,10 +13,10 @@ import triton
 
 def warm_up() -> None:
     """Load what all of them need, once; the language is patched once a launch, not at each call."""
-    from solkit.adapters import triton_interpreter
+    from solkit.tuner import _interpreter_trial
 
     assert triton.knobs.runtime.interpret
-    triton_interpreter.install()
+    _interpreter_trial.warm_up()
     torch.ones(2).sum()
 
 

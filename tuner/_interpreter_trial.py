@@ -32,7 +32,7 @@ from solkit.adapters.seeming_gpu import SeemingGpu
 from solkit.adapters.triton_interpreter import Watch
 from solkit.core import Space, Value
 from solkit.errors import SolkitError
-from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles import LoadedKernel, Workload, load, look_ahead
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.exact import is_inexact, reference_in
 from solkit.processes.priority import lower_priority
@@ -99,6 +99,7 @@ def warm_up() -> None:
     """Load what all trials need, once."""
     torch.set_num_threads(1)
     triton_interpreter.install()
+    look_ahead()
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def warm_up() -> None:
     seed_everything(0)  # loads what draws
     with fake_cuda.fake_tensors():
         work_of(_some_layers)
+    kernelfiles.look_ahead()
 
 
 def _some_layers() -> list[torch.Tensor]:

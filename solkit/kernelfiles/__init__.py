@@ -12,9 +12,10 @@ from pathlib import Path
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import _kernelbench, _native, _triton
 from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._loaded_modules import look_ahead
 from solkit.kernelfiles._source import import_file
 
-__all__ = ["LoadedKernel", "Workload", "load"]
+__all__ = ["LoadedKernel", "Workload", "load", "look_ahead"]
 
 _FORMATS = (
     (_kernelbench.recognises, _kernelbench.KernelBenchKernel),

@@ -23,6 +23,11 @@ from solkit.adapters.helion_configs import restrict_helion
 from solkit.adapters.tilelang_configs import restrict_tilelang
 from solkit.core import Params, Space, Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
+from solkit.kernelfiles._loaded_modules import (
+    TUNER_TYPES,
+    holders_of_autotuners,
+    modules_in_folder,
+)
 
 __all__ = [
     "advice_to_install",
@@ -332,49 +337,32 @@ def _points_of_autotuner(tuner: Any) -> list[Params]:
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:
     """Return, by name, the autotuners of a module and of modules imported from its folder."""
+    if "triton" not in sys.modules:
+        return {}
+    from triton.runtime.jit import KernelInterface
+
     modules = _modules_of_file(module)
     named = [item for owner in modules for item in list(vars(owner).items())]
-    tuners = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
+    kernels = [(name, value) for name, value in named if isinstance(value, KernelInterface)]
+    tuners = {id(tuner): (name, tuner) for name, value in kernels if (tuner := autotuner_of(value))}
     return dict(tuners.values())
 
 
 def _modules_of_file(module: ModuleType) -> list[ModuleType]:
     """Return a file's module and those imported from its folder."""
-    names = _modules_of_folder(str(Path(file_of_module(module)).resolve().parent), len(sys.modules))
+    names = modules_in_folder(str(Path(file_of_module(module)).resolve().parent))
     return [module, *(sys.modules[name] for name in names if name in sys.modules)]
 
 
 def autotuners_elsewhere(own: Iterable[Any]) -> list[Any]:
     """Return the autotuners of all packages, without some."""
+    if "triton" not in sys.modules:
+        return []
     apart = {id(tuner) for tuner in own}
-    every = _tuners_of_packages(len(sys.modules)) if "triton" in sys.modules else ()
-    return [tuner for tuner in every if id(tuner) not in apart]
-
-
-@functools.lru_cache(maxsize=1)
-def _tuners_of_packages(_count: int) -> tuple[Any, ...]:
-    """Repeated only if the number of modules changed, as `_modules_of_folder`."""
-    tuners: dict[int, Any] = {}
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] not in ("torch", "triton", "solkit"):
-            for value in list(getattr(module, "__dict__", {}).values()):
-                if type(value).__name__ in ("Autotuner", "Heuristics"):
-                    tuners[id(value)] = autotuner_of(value)
-    return tuple({id(tuner): tuner for tuner in tuners.values() if tuner is not None}.values())
-
-
-@functools.lru_cache(maxsize=16)
-def _modules_of_folder(folder: str, _count: int) -> list[str]:
-    """Return modules imported from a folder.
-
-    Looking through thousands of modules takes milliseconds, so it is repeated only if their number
-    changed.
-    """
-    below = folder + "/"
-    # not getattr(module, "__file__"): some modules define it, slowly
-    every = list(sys.modules.items())
-    files = [(str(getattr(module, "__dict__", {}).get("__file__")), name) for name, module in every]
-    return [n for file, n in files if file.startswith(below) and "/" not in file[len(below) :]]
+    values = [value for module in holders_of_autotuners() for value in list(vars(module).values())]
+    tuners = [autotuner_of(value) for value in values if type(value).__name__ in TUNER_TYPES]
+    every = {id(tuner): tuner for tuner in tuners if tuner is not None}
+    return [tuner for place, tuner in every.items() if place not in apart]
 
 
 def autotuner_of(kernel: Any) -> Any:

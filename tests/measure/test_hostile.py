@@ -30,7 +30,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from solkit.core import MeasureSettings, Verdict
-from solkit.kernelfiles import Workload, load
+from solkit.kernelfiles import Workload, load, look_ahead
 from solkit.measure import Session, is_available
 from solkit.measure.anti_cheating import Finding, cheat_detection
 from solkit.measure.anti_cheating.cheat_detection import CheatDetector
@@ -451,6 +451,7 @@ def ready():
     torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cheat_detection, "_known", Identities())
+        look_ahead()
         gc.collect()
         gc.freeze()
         yield

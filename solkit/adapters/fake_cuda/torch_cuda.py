@@ -222,7 +222,18 @@ def _doing_nothing(name: str) -> type[Nothing]:
 
 @functools.cache
 def _driver_parts() -> list[ModuleType]:
-    return [part for path, part in [*sys.modules.items()] if path.startswith("torch.cuda.")]
+    """Return the modules below `torch.cuda`: an import names each in the one above.
+
+    To look for them through all modules would copy thousands of pages of memory in a fork.
+    """
+    parts, pending = [], [torch.cuda]
+    while pending:
+        whole = pending.pop()
+        within = (sys.modules.get(f"{whole.__name__}.{name}") for name in [*vars(whole)])
+        modules = [part for part in within if part is not None]
+        parts += modules
+        pending += modules
+    return parts
 
 
 def replace_in_torch(name: str, fake: Any) -> None:

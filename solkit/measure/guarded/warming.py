@@ -24,9 +24,11 @@ def warm_up() -> None:
         importlib.import_module("solkit.measure.guarded.candidate")
     finally:
         hashing.join()  # a thread must not run on while the process forks
+    from solkit import kernelfiles
     from solkit.measure.anti_cheating import cheat_detection
 
     cheat_detection.record_originals()
+    kernelfiles.look_ahead()
 
 
 def _prepare_triton() -> None:

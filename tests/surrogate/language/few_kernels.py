@@ -8,7 +8,6 @@ import json
 import numpy as np
 import pytest
 import torch
-import transformers
 
 from solkit.surrogate.language import training
 from solkit.surrogate.language.corpus import distinct_texts
@@ -90,6 +89,8 @@ def saved_backbone(kind, path, **more):
     """A tiny encoder or decoder, with weights drawn at random, as transformers saves it."""
     torch.manual_seed(0)
     small = {"vocab_size": 320, "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 48}
+    import transformers  # takes a second
+
     config = transformers.AutoConfig.for_model(kind, **small | {"num_attention_heads": 2} | more)
     transformers.AutoModel.from_config(config).save_pretrained(path)
     train_tokenizer(distinct_texts(table(8))[0], 320).save_pretrained(path)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import operator
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import libcst as cst
 
@@ -201,13 +202,22 @@ def child_nodes(node: cst.CSTNode) -> list[cst.CSTNode]:
     libcst's own `visit` makes each node anew, and took most of the rewriter's time.
     """
     children: list[cst.CSTNode] = []
-    for name in _code_fields(type(node)):
-        value = getattr(node, name)
-        if _is_node(value):
-            children.append(value)
-        elif isinstance(value, (list, tuple)):
+    for value in _code_getter(type(node))(node):
+        kind = type(value)
+        if kind is list or kind is tuple:
             children += [item for item in value if _is_node(item)]
+        elif kind is not str and _is_node(value):
+            children.append(value)
     return children
+
+
+@functools.cache
+def _code_getter(kind: type[cst.CSTNode]) -> Callable[[cst.CSTNode], Sequence[Any]]:
+    """Return a function that gets all the fields of `_code_fields` at once."""
+    names = _code_fields(kind)
+    if len(names) == 1:
+        return lambda node: (getattr(node, names[0]),)
+    return operator.attrgetter(*names) if names else lambda _: ()
 
 
 def nodes_within(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -277,7 +287,12 @@ def expand_names(
 
 def count_uses(node: cst.CSTNode, name: str) -> int:
     """Count how often a name is read or assigned; no attribute nor keyword is a name."""
-    return sum(other == name for other in _each_name(node))
+    return _count_names(node)[name]
+
+
+@functools.lru_cache(1024)  # rewrites ask for each name of a statement
+def _count_names(node: cst.CSTNode) -> Counter[str]:
+    return Counter(_each_name(node))
 
 
 @functools.cache

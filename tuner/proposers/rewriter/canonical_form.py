@@ -176,6 +176,9 @@ class _Lines(cst.CSTTransformer):
 
 
 def _in_lines(tree: cst.Module) -> cst.Module:
+    nodes = nodes_within(tree)
+    if not any(isinstance(node, cst.SimpleStatementSuite) or _has_several(node) for node in nodes):
+        return tree  # most: to visit a module makes each of its nodes again
     return cst.ensure_type(tree.visit(_Lines()), cst.Module)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import libcst as cst
 
@@ -426,7 +427,7 @@ class _Fills:
             pending += [] if called in closed else child_nodes(part)
         return False
 
-    @property
+    @cached_property
     def _scores(self) -> set[str]:
         """Names that are made of scores and get several values in a trip."""
         names = assigned_names(*self.loop.body)

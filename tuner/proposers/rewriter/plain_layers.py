@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     nodes_within,
     parse_expression,
     render_code,
+    render_module,
     replace_each,
     statements_of,
 )
@@ -35,9 +36,12 @@ _WRAPS = ("register_", "parametrize", "weight_norm", "spectral_norm", "prune", "
 
 def with_plain_layers(tree: cst.Module) -> cst.Module:
     """Return the module whose classes call functions instead of such layers."""
-    if not _imports_torch(tree) or any(word in tree.code for word in _WRAPS):
-        return tree
     classes = [node for node in tree.body if isinstance(node, cst.ClassDef)]
+    if not classes or not _imports_torch(tree):
+        return tree
+    code = render_module(tree)
+    if any(word in code for word in _WRAPS):
+        return tree
     if any(node.name.value in _SETTINGS for node in classes) or _imports_other_layers(tree):
         return tree
     pairs = [pair for node in classes for pair in _pairs_of(node)]

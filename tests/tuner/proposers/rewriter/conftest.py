@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +14,24 @@ sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest
 from rewriting import brief
 
 from solkit.core import Checked
+from solkit.processes.jobs import Jobs
 from solkit.tuner.interpreter_check import Checker
 
 
+@pytest.fixture(scope="session")
+def trials(one_process: Callable[..., Jobs], interpreting_jobs: Jobs) -> Iterator[Checker]:
+    """A checker of kernels that end and touch nothing else."""
+    with Checker() as checker:
+        checker._jobs = one_process(interpreting_jobs.server, {"TRITON_INTERPRET": "1"})
+        yield checker
+
+
 @pytest.fixture
-def is_right(checker: Checker) -> Callable[..., bool]:
+def is_right(trials: Checker) -> Callable[..., bool]:
     """Whether a variant computes what its source does, at even and awkward sizes."""
 
     def check(variant: str, source: str, **shape: int) -> bool:
-        result, why = checker.check(variant, brief(source, **shape))
+        result, why = trials.check(variant, brief(source, **shape))
         assert result is Checked.RIGHT, why  # it says more than False would
         return True
 
