@@ -57,9 +57,9 @@ def test_records_name_the_rules_that_there_are(field, rules, unnamed):
     assert named == set(rules) | unnamed
 
 
-@pytest.mark.parametrize("name", EMITTED)
-def test_an_operator_that_is_traced_has_a_record(name):
-    assert operator(name).family is not Family.UNKNOWN
+def test_operators_that_are_traced_have_records():
+    assert len(EMITTED) > 100
+    assert [name for name in EMITTED if operator(name).family is Family.UNKNOWN] == []
 
 
 def test_operators_that_torch_calls_pointwise_have_a_record_or_are_unknown_on_purpose():

@@ -1,6 +1,7 @@
 """The catalogue against the vendor's figures, and what names it accepts."""
 
 import dataclasses
+import functools
 import subprocess
 import sys
 
@@ -14,13 +15,16 @@ from solkit.roofline import devices
 KEYS = [device.key for device in devices.catalogue()]
 
 
+@functools.cache
 def figures():
     """(key, pipe, what the rates give at a clock, the vendor's figure, exception or None)."""
+    results = []
     for device in devices.catalogue():
         sku = devices.find_sku(device.key)[1]
         excused = {pipe: e for e in sku.datasheet_exceptions for pipe in e.pipes}
         for pipe, figure in device.datasheet.items():
-            yield device, pipe, figure, excused.get(pipe)
+            results.append((device, pipe, figure, excused.get(pipe)))
+    return results
 
 
 def at_clock(device, pipe, clock_mhz):
@@ -32,29 +36,31 @@ def deviation(device, pipe, figure, clock_mhz):
     return abs(at_clock(device, pipe, clock_mhz) / figure.value - 1)
 
 
-def ids(case):
-    return f"{case[0].key}-{case[1]}"
-
-
 def test_the_catalogue_has_no_key_and_no_pipe_that_nothing_reads():
     tables = devices._read_tables()
     assert TypeAdapter(devices._Catalogue).validate_python(tables) == devices._load()
 
 
-@pytest.mark.parametrize("case", [c for c in figures() if not c[3]], ids=ids)
-def test_rates_give_the_datasheet_at_its_clock(case):
-    device, pipe, figure, _ = case
-    assert deviation(device, pipe, figure, device.datasheet_clock_mhz) <= 0.01
+@pytest.mark.parametrize("key", KEYS)
+def test_rates_give_the_datasheet_at_its_clock(key):
+    deviations = {
+        pipe: deviation(device, pipe, figure, device.datasheet_clock_mhz)
+        for device, pipe, figure, exception in figures()
+        if device.key == key and exception is None
+    }
+    assert {pipe: value for pipe, value in deviations.items() if not value <= 0.01} == {}
 
 
-@pytest.mark.parametrize("case", [c for c in figures() if c[3]], ids=ids)
-def test_each_exception_is_one_and_agrees_where_its_clock_is_published(case):
-    device, pipe, figure, exception = case
-    assert deviation(device, pipe, figure, device.datasheet_clock_mhz) > 0.01
-    assert len(exception.cause) > 10
-    if exception.clock_mhz:
-        assert figure.clock_mhz == exception.clock_mhz
-        assert deviation(device, pipe, figure, exception.clock_mhz) <= 0.01
+@pytest.mark.parametrize("key", KEYS)
+def test_each_exception_is_one_and_agrees_where_its_clock_is_published(key):
+    for device, pipe, figure, exception in figures():
+        if device.key != key or exception is None:
+            continue
+        assert deviation(device, pipe, figure, device.datasheet_clock_mhz) > 0.01, pipe
+        assert len(exception.cause) > 10, pipe
+        if exception.clock_mhz:
+            assert figure.clock_mhz == exception.clock_mhz, pipe
+            assert deviation(device, pipe, figure, exception.clock_mhz) <= 0.01, pipe
 
 
 def test_every_exception_names_a_figure():

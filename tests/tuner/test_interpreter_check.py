@@ -61,8 +61,8 @@ def checked(checker, source, old, new, **shape):
         ("return out", "return out + missing"),
     ],
 )
-def test_wrong_variants_are_wrong(checker, old, new):
-    result, why = checked(checker, SOFTMAX, old, new, **ROWS)
+def test_wrong_variants_are_wrong(trials, old, new):
+    result, why = checked(trials, SOFTMAX, old, new, **ROWS)
     assert result is Checked.WRONG, why
     assert why
 
@@ -85,16 +85,16 @@ CANCELLING = re.sub(r" *x = tl.where\(cols < N, x - mean, 0.0\)\n", "", LAYER_NO
 
 
 @pytest.mark.slow
-def test_a_variance_that_cancels_is_wrong(checker):
-    result, why = checker.check(HEADER + CANCELLING, brief(LAYER_NORM, **ROWS))
+def test_a_variance_that_cancels_is_wrong(trials):
+    result, why = trials.check(HEADER + CANCELLING, brief(LAYER_NORM, **ROWS))
     assert result is Checked.WRONG
     assert "offset means" in why
 
 
 @pytest.mark.slow
-def test_a_parent_that_cancels_as_much_blames_no_variant(checker):
+def test_a_parent_that_cancels_as_much_blames_no_variant(trials):
     variant = HEADER + CANCELLING.replace("BLOCK=64", "BLOCK=128")
-    result, why = checker.check(variant, brief(CANCELLING, **ROWS))
+    result, why = trials.check(variant, brief(CANCELLING, **ROWS))
     assert result is Checked.RIGHT, why
 
 
@@ -131,9 +131,9 @@ def kernel(x, w):
 
 
 @pytest.mark.slow
-def test_another_order_of_sums_is_right_where_the_reference_in_fp32_is_as_far_off(checker):
+def test_another_order_of_sums_is_right_where_the_reference_in_fp32_is_as_far_off(trials):
     """Scores of a million round to sixteenths: each order of their sums has errors of its own."""
-    result, why = checked(checker, LARGE_SCORES, "PARTS=1)", "PARTS=min(64, K))", M=4)
+    result, why = checked(trials, LARGE_SCORES, "PARTS=1)", "PARTS=min(64, K))", M=4)
     assert result is Checked.RIGHT, why
 
 
@@ -142,43 +142,43 @@ FLAGGED = SOFTMAX.replace("N, BLOCK: tl.constexpr", "N, flag, BLOCK: tl.constexp
 )
 
 
-def test_boolean_arguments_and_cudas_own_libdevice_are_interpreted(checker):
+def test_boolean_arguments_and_cudas_own_libdevice_are_interpreted(trials):
     assert "N, True" in FLAGGED
     with_both = FLAGGED.replace(
         "    total = 0.0\n", "    total = 0.0\n    if flag:\n        total = 0.0\n"
     ).replace("tl.exp(x - peak) / total", "tl.extra.cuda.libdevice.exp(x - peak) / total")
-    result, why = checker.check(HEADER + with_both + "\n", brief(with_both, **ROWS))
+    result, why = trials.check(HEADER + with_both + "\n", brief(with_both, **ROWS))
     assert result is Checked.RIGHT, why
 
 
 @pytest.mark.slow
-def test_large_problems_are_run_by_sampled_programs(checker):
+def test_large_problems_are_run_by_sampled_programs(trials):
     shape = {"M": 1 << 16, "N": 64}
     parent = brief(SOFTMAX, **shape)
-    result, why = checker.check(parent.source, parent)
+    result, why = trials.check(parent.source, parent)
     assert result is Checked.RIGHT, why
     late = "tl.exp(x - peak) / total, mask"  # wrong in programs that no small problem has
     wrong = late.replace("/ total", "/ (total + (start >= 1000 * N))")
-    result, why = checked(checker, SOFTMAX, late, wrong, **shape)
+    result, why = checked(trials, SOFTMAX, late, wrong, **shape)
     assert result is Checked.WRONG
     assert "M as it is" in why
 
 
-def test_what_the_interpreter_lacks_is_unchecked(checker):
+def test_what_the_interpreter_lacks_is_unchecked(trials):
     asm = (
         "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [x - peak], dtype=tl.float32, "
         "is_pure=True, pack=1)"
     )
-    result, why = checked(checker, SOFTMAX, "x - peak) / total", f"{asm}) / total", **ROWS)
+    result, why = checked(trials, SOFTMAX, "x - peak) / total", f"{asm}) / total", **ROWS)
     assert result is Checked.UNCHECKED
     assert "inline_asm" in why
 
 
-def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(checker):
+def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(trials):
     parent = brief(
         SOFTMAX.replace("M, N = x.shape", "assert x.get_device() == 1\n    M, N = x.shape"), **ROWS
     )
-    result, why = checker.check(parent.source, parent)
+    result, why = trials.check(parent.source, parent)
     assert result is Checked.UNCHECKED
     assert "parent" in why
 
@@ -194,9 +194,9 @@ AUTOTUNED = (
 )
 
 
-def test_autotuned_parents_and_those_that_assert_a_gpu_are_run(checker):
+def test_autotuned_parents_and_those_that_assert_a_gpu_are_run(trials):
     parent = brief(AUTOTUNED, **ROWS)
-    result, why = checker.check(parent.source, parent)
+    result, why = trials.check(parent.source, parent)
     assert result is Checked.RIGHT, why
 
 
@@ -223,12 +223,12 @@ LAUNCHER_OF_TUTORIAL = """
 """
 
 
-def test_launchers_may_ask_for_the_gpu_and_allocate_there(checker):
+def test_launchers_may_ask_for_the_gpu_and_allocate_there(trials):
     own = SOFTMAX.replace("@triton.jit", DEVICE_OF_MODULE + "@triton.jit")
     own = own[: own.index("    M, N = x.shape")] + LAUNCHER_OF_TUTORIAL
     wrong = own.replace("x - peak) / total", "x - peak) / total * 2")
     for source, verdict in ((own, Checked.RIGHT), (wrong, Checked.WRONG)):
-        result, why = checker.check(HEADER + source, brief(own, **ROWS))
+        result, why = trials.check(HEADER + source, brief(own, **ROWS))
         assert result is verdict, why
 
 
@@ -255,10 +255,10 @@ def kernel(x):
 
 
 @pytest.mark.slow
-def test_whole_numbers_are_the_same_or_wrong(checker):
-    is_right, why = checked(checker, SIGNS, "BLOCK=64", "BLOCK=64, num_warps=2", N=300)
+def test_whole_numbers_are_the_same_or_wrong(trials):
+    is_right, why = checked(trials, SIGNS, "BLOCK=64", "BLOCK=64, num_warps=2", N=300)
     assert is_right is Checked.RIGHT, why
-    is_wrong, why = checked(checker, SIGNS, "at < N) > 0", "at < N) > 0.5", N=300)
+    is_wrong, why = checked(trials, SIGNS, "at < N) > 0", "at < N) > 0.5", N=300)
     assert is_wrong is Checked.WRONG
     assert "output 0 is off by 1" in why
 
@@ -316,10 +316,10 @@ def test_checks_of_two_parents_at_once_both_end(checker):
 
 
 @pytest.mark.slow
-def test_the_reference_may_be_in_another_file(checker):
+def test_the_reference_may_be_in_another_file(trials):
     problem, kernel = COLUMN_SUM.split("@triton.jit")
     changed_brief = replace(brief("\n@triton.jit" + kernel, M=64, N=64), reference=HEADER + problem)
-    result, why = checker.check(changed_brief.source, changed_brief)
+    result, why = trials.check(changed_brief.source, changed_brief)
     assert result is Checked.RIGHT, why
 
 
@@ -360,10 +360,10 @@ def kernel(x):
 """
 
 
-def test_variants_whose_programs_rely_on_an_order_are_wrong(checker):
+def test_variants_whose_programs_rely_on_an_order_are_wrong(trials):
     """Each program reads what the program before it wrote."""
     parent = BY_BLOCKS.replace("SHIFT", "0")
-    result, why = checker.check(HEADER + BY_BLOCKS.replace("SHIFT", "64"), brief(parent, N=2000))
+    result, why = trials.check(HEADER + BY_BLOCKS.replace("SHIFT", "64"), brief(parent, N=2000))
     assert result is Checked.WRONG, why
 
 
@@ -429,19 +429,17 @@ def kernel(x, weight, keep, *, BLOCK=64, num_warps=4):
         ("keep_ptr + row * N + at", "keep_ptr + at * N + row", "other masks and constants"),
     ],
 )
-def test_variants_are_right_with_other_parameters_layouts_masks_and_weights(
-    checker, old, new, says
-):
-    result, why = checked(checker, TUNED_ROWS, old, new, N=64)
+def test_variants_are_right_with_other_parameters_layouts_masks_and_weights(trials, old, new, says):
+    result, why = checked(trials, TUNED_ROWS, old, new, N=64)
     assert result is (Checked.WRONG if says else Checked.RIGHT), why
     assert says in why
 
 
 @pytest.mark.parametrize(("columns", "result"), [(8192, Checked.RIGHT), (32768, Checked.WRONG)])
-def test_other_parameters_that_triton_refuses_make_no_variant_wrong(checker, columns, result):
+def test_other_parameters_that_triton_refuses_make_no_variant_wrong(trials, columns, result):
     """A block has 1,048,576 elements at most: 64 rows of 8,192 are legal, and 256 are not."""
     wide = f"at < N)\n        x += tl.sum(tl.zeros((BLOCK, {columns}), tl.float32), 1)\n        w"
-    outcome, why = checked(checker, TUNED_ROWS, "at < N)\n        w", wide, N=64)
+    outcome, why = checked(trials, TUNED_ROWS, "at < N)\n        w", wide, N=64)
     assert outcome is result, why
     assert ("exceeds triton maximum tensor numel" in why) == (result is Checked.WRONG)
 
@@ -477,26 +475,26 @@ def kernel(x, weight, *, ROWS=16, STEP=16):
 FEW = {"B": 2, "M": 48, "D": 32}
 
 
-def test_small_blocks_beside_large_ones_run_where_there_are_several(checker):
+def test_small_blocks_beside_large_ones_run_where_there_are_several(trials):
     """One block is enough for 13 rows, whatever counts it."""
-    result, why = checked(checker, PREFIXES, "+ 1) * ROWS", "+ 1) * STEP", **FEW)
+    result, why = checked(trials, PREFIXES, "+ 1) * ROWS", "+ 1) * STEP", **FEW)
     assert result is Checked.WRONG, why
     assert "with ROWS=128, " in why
-    result, why = checked(checker, PREFIXES, "+ 1) * ROWS", "+ 1) * (ROWS + 0)", **FEW)
+    result, why = checked(trials, PREFIXES, "+ 1) * ROWS", "+ 1) * (ROWS + 0)", **FEW)
     assert result is Checked.RIGHT, why
 
 
-def test_what_its_parent_does_not_take_is_not_asked_of_a_variant(checker):
+def test_what_its_parent_does_not_take_is_not_asked_of_a_variant(trials):
     """Contiguous rows, weights of one and full masks: the parent needs them as well."""
     parent = TUNED_ROWS.replace("row * stride", "row * N").replace("keep, x * w, 0", "True, x, 0")
-    result, why = checked(checker, parent, "BLOCK=64", "BLOCK=16", N=64)
+    result, why = checked(trials, parent, "BLOCK=64", "BLOCK=16", N=64)
     assert result is Checked.RIGHT, why
 
 
 @pytest.mark.slow
-def test_sizes_that_its_parent_does_not_take_are_not_asked_of_a_variant(checker):
+def test_sizes_that_its_parent_does_not_take_are_not_asked_of_a_variant(trials):
     parent = TUNED_ROWS.replace("range(0, N, BLOCK)", "range(0, N, 64)")
-    result, why = checked(checker, parent, "num_warps=4):", "num_warps=1):", N=64)
+    result, why = checked(trials, parent, "num_warps=4):", "num_warps=1):", N=64)
     assert result is Checked.RIGHT, why
 
 
@@ -528,13 +526,13 @@ def kernel(x, pages):
 
 
 @pytest.mark.slow
-def test_a_parent_that_needs_whole_pages_and_rows_is_tried_with_them(checker):
+def test_a_parent_that_needs_whole_pages_and_rows_is_tried_with_them(trials):
     """Pages of 16 stop its launcher, and with rows of less than 64 its programs end outside."""
     shape = {"B": 8, "H": 32, "N": 512, "page": 32, "D": 64}
-    result, why = checked(checker, PAGES, "loaded + 1", "1 + loaded", **shape)
+    result, why = checked(trials, PAGES, "loaded + 1", "1 + loaded", **shape)
     assert result is Checked.RIGHT, why
     wrong = "tl.load(pages + tl.program_id(0)) * 0 + tl.program_id(0)"
-    result, why = checked(checker, PAGES, "tl.load(pages + tl.program_id(0))", wrong, **shape)
+    result, why = checked(trials, PAGES, "tl.load(pages + tl.program_id(0))", wrong, **shape)
     assert result is Checked.WRONG, why
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import ctypes
-import functools
+import gc
 import multiprocessing
 import textwrap
 import traceback
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from solkit.measure.anti_cheating import probes
+from solkit.measure.anti_cheating import cheat_detection, probes
 from solkit.measure.anti_cheating.cheat_detection import CheatDetector
 from solkit.measure.anti_cheating.output_aliasing import Outputs
 from solkit.measure.anti_cheating.replaced_functions import Identities
@@ -24,7 +24,6 @@ def in_fork(*sources: str):
 
     In a fork, since an audit hook cannot be removed, and much of this breaks a process for good.
     """
-    get_ready()
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe()
     texts = [textwrap.dedent(source) for source in sources]
@@ -59,13 +58,17 @@ def run(pipe, sources):
         pipe.send((traceback.format_exc(), ()))
 
 
-@functools.cache
-def get_ready():
+@pytest.fixture(scope="module", autouse=True)
+def ready():
+    """What forks would else do each on its own, as the server does for the real ones."""
     torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
-    Identities()  # imports what a guard looks at, once for all forks
-    assert (
-        median_interval.interval_rank
-    )  # a module of the harness that is there when a guard is armed
+    # a module of the harness that is there when a guard is armed
+    assert median_interval.interval_rank
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cheat_detection, "_known", Identities())
+        gc.collect()
+        gc.freeze()
+        yield
 
 
 INNOCENT = (

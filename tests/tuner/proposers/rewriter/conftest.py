@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,16 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest
 from rewriting import brief
 
 from solkit.core import Checked
-from solkit.processes.jobs import Jobs
 from solkit.tuner.interpreter_check import Checker
-
-
-@pytest.fixture(scope="session")
-def trials(one_process: Callable[..., Jobs], interpreting_jobs: Jobs) -> Iterator[Checker]:
-    """A checker of kernels that end and touch nothing else."""
-    with Checker() as checker:
-        checker._jobs = one_process(interpreting_jobs.server, {"TRITON_INTERPRET": "1"})
-        yield checker
 
 
 @pytest.fixture
