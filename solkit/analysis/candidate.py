@@ -15,6 +15,7 @@ from solkit.adapters.triton_targets import is_analysed
 from solkit.analysis import cuda, library
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.graphs import seeing_graphs
+from solkit.analysis.launch_identity import compiled_identity
 from solkit.analysis.output_coverage import outputs_written
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.compiling import compile_all
@@ -360,7 +361,8 @@ def _analysis(
     unread_storages = {
         n: storage for n, storage in captured.unread.items() if storage not in extensions.merged
     }
-    return replace(shallow, unread=unread_inputs(unread_storages, codes, others))
+    code = "" if extensions.launches else compiled_identity(captured, compiled)
+    return replace(shallow, unread=unread_inputs(unread_storages, codes, others), code=code)
 
 
 def _without_launches(run: _Run) -> Analysis:

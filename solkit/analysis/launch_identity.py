@@ -21,6 +21,7 @@ from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters.launch_recording import CapturedLaunch
+from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis import cuda
 from solkit.analysis.host_calls import recording_host_calls
 from solkit.analysis.library import LibraryOp
@@ -28,7 +29,7 @@ from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.core import KernelProgram, Launch, Value, canonical
 from solkit.kernelfiles import Workload
 
-__all__ = ["captured_identity", "launch_identity"]
+__all__ = ["captured_identity", "compiled_identity", "launch_identity"]
 
 
 def launch_identity(workload: Workload, params: Mapping[str, Value]) -> str:
@@ -61,14 +62,45 @@ def captured_identity(captured: Captured, host_calls: Mapping[str, int]) -> str:
     launches = [_identity_of_launch(launch) for launch in captured.launches]
     if captured.notes or not captured.is_whole or not launches or not all(launches):
         return ""
-    operators = [
-        (_without_lines(operator.op), operator.after, operator.count)
-        for operator in captured.library
-    ]
+    operators = _identity_of_operators(captured)
     settings = sorted(get_cache_invalidating_env_vars().items())  # the compiler's, of no options
     host = sorted(host_calls.items()), settings
     text = repr((launches, operators, captured.outputs, captured.autotuning, host))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def compiled_identity(captured: Captured, compiled: Mapping[int, Compiled]) -> str:
+    """Return what tells apart what a GPU runs of a call; empty if some of it is not seen.
+
+    Parameters may change nothing that is compiled, such as a number of stages for a kernel without
+    a loop.
+
+    Args:
+        captured: the call, with the configuration that it launches.
+        compiled: the results of compiling, by the id of the captured kernel.
+    """
+    launches = [_identity_of_code(one, compiled[id(one.kernel)]) for one in captured.launches]
+    if captured.notes or not captured.is_whole or not launches or not all(launches):
+        return ""
+    text = repr((launches, _identity_of_operators(captured), captured.outputs))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _identity_of_code(captured: CapturedLaunch, binary: Compiled) -> str:
+    """Return assembly, options of the launch, grid and arguments; empty if it is unknown."""
+    if binary.error is not None or not binary.ptx:
+        return ""
+    grid, count, _, arguments = _run_with(captured.launch)  # constants are in the assembly
+    options = {name: repr(value) for name, value in captured.kernel.options.items()}
+    options.pop("num_stages", None)  # for the compiler alone
+    return repr((binary.ptx, binary.shared_bytes, sorted(options.items()), grid, count, arguments))
+
+
+def _identity_of_operators(captured: Captured) -> list[tuple[object, ...]]:
+    return [
+        (_without_lines(operator.op), operator.after, operator.count)
+        for operator in captured.library
+    ]
 
 
 def _without_lines(op: LibraryOp) -> LibraryOp:

@@ -281,6 +281,7 @@ class Analysis:
         written: for each output that it makes, how much of it is written; empty if unknown.
         unread: arguments that nothing reads, as in `solkit.core.InputNeed.position`; empty if
             unknown.
+        code: equal for calls that run the same compiled code alike; empty if unknown.
     """
 
     status: AnalysisStatus
@@ -292,6 +293,7 @@ class Analysis:
     failure: str = ""
     written: tuple[OutputBytes, ...] = ()
     unread: tuple[int, ...] = ()
+    code: str = ""
 
     @property
     def own(self) -> tuple[KernelAnalysis, ...]:

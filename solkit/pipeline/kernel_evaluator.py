@@ -89,6 +89,7 @@ _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
 _TOO_LONG_ELSEWHERE = "Compiling it for a held-out shape takes too long."
+_SAME_CODE = "Compiled, it runs the code that {} was timed with."
 _NEXT = 4
 """Studied candidates that are compiled for held-out shapes, the most promising ones: a second has
 about one measurement, and most candidates get none."""
@@ -152,6 +153,8 @@ class KernelEvaluator:
     _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
+    _timed_codes: dict[str, str] = field(default_factory=dict)  # variants by compiled code
+    _waiting_codes: dict[str, list[Point]] = field(default_factory=dict)  # studied, not timed
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PLANNED))
     _ahead: StudiesAhead[Studied] = field(init=False)
     _compiled_ahead: StudiesAhead[None] = field(init=False)
@@ -196,6 +199,9 @@ class KernelEvaluator:
         for point, compiled in self._compiled_ahead.ended():
             if compiled is None or compiled.exception() is not None:
                 studies.append(Study(point, refused=_TOO_LONG_ELSEWHERE))
+        for code in self._timed_codes.keys() & self._waiting_codes.keys():
+            why = _SAME_CODE.format(self._timed_codes[code])
+            studies += [Study(point, refused=why) for point in self._waiting_codes.pop(code)]
         return studies
 
     def _read_study(self, point: Point, study: Future[Studied] | None) -> Study:
@@ -215,6 +221,8 @@ class KernelEvaluator:
         if refused := self._compile_error(prospect):
             alike = failure_reason(Verdict.DOES_NOT_COMPILE, refused) is not None
             return Study(point, refused=refused, is_telling=alike)
+        if code := self._code_of(prospect):
+            self._waiting_codes.setdefault(code, []).append(point)
         if (forecast := self._forecast_compiled(configuration, prospect)) is None:
             return Study(point)
         refined = Point.of(point.variant, point.configuration, forecast, 2.0**point.mean)
@@ -548,7 +556,16 @@ class KernelEvaluator:
             and configuration.shape == self.original.shape
         ):
             self._timed.setdefault(self._launched(configuration), variant.id)
+            if code := self._code_of(prospect):
+                self._timed_codes.setdefault(code, variant.id)
+                others = self._waiting_codes.get(code, ())
+                self._waiting_codes[code] = [other for other in others if other.key != point.key]
         return result
+
+    def _code_of(self, prospect: PreparedCandidate) -> str:
+        """Return what tells a candidate's compiled code apart; empty if that is unknown."""
+        analysis = prospect.result.analysis
+        return "" if analysis is None or not self.overlaps else analysis.code
 
     def _study_or_earlier(self, configuration: Configuration) -> Studied:
         """Return the study of a candidate: that of before, if there is one.

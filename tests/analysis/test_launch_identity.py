@@ -12,7 +12,10 @@ import triton
 import triton.language as tl
 import triton.testing
 
-from solkit.analysis.launch_identity import launch_identity
+from solkit.adapters.triton_compiler import Compiled
+from solkit.analysis import cuda
+from solkit.analysis.launch_identity import compiled_identity, launch_identity
+from solkit.analysis.triton.capture import capture
 from solkit.kernelfiles import Workload
 
 CONFIGS = [
@@ -233,3 +236,40 @@ def test_each_of_several_launches_of_a_kernel_counts_with_its_arguments(identiti
     one, other = identities[3][place]
     assert one != other
     assert "" not in (one, other)
+
+
+def code_identity(binary=None, n=200, **options):
+    """The identity of a call of `add` that is compiled to `binary`."""
+    launch = launcher(add, BLOCK=128, EVEN=False, **options)
+    workload = Workload((torch.randn(n, device="cuda"),), {}, None, launch)
+    with cuda.recording() as seen:
+        captured = capture(workload, {}, None, seen)
+    binary = binary or Compiled(ptx="add.f32", shared_bytes=0)
+    return compiled_identity(captured, {id(one.kernel): binary for one in captured.launches})
+
+
+SAME_CODE = [
+    {"num_stages": 4},  # it may change nothing that is compiled
+    {"binary": Compiled(ptx="add.f32", shared_bytes=0, num_stages=4, seconds=2.0)},
+]
+OTHER_CODE = [
+    {"binary": Compiled(ptx="fma.f32", shared_bytes=0)},
+    {"binary": Compiled(ptx="add.f32", shared_bytes=64)},
+    {"num_warps": 8},
+    {"n": 201},
+    {"factor": 2},
+    {"before": torch.clone},
+]
+NO_CODE = [{"binary": Compiled(error="no room", ptx="add.f32")}, {"binary": Compiled()}]
+
+
+def test_compiled_code_that_is_launched_alike_is_the_same(in_child):
+    def compute():
+        tables = [{}], SAME_CODE, OTHER_CODE, NO_CODE
+        return [[code_identity(**changes) for changes in table] for table in tables]
+
+    (own,), same, other, none = in_child(compute)
+    assert same == [own, own]
+    assert own not in other
+    assert "" not in (own, *other)
+    assert none == ["", ""]

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from solkit.core import (
+    Analysis,
     AnalysisStatus,
     Bred,
     Candidate,
@@ -39,6 +40,7 @@ from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.roofline.devices import find
 from solkit.surrogate.plan import Action, Forecast, Ranked
 from solkit.tuner.evolution import Point
+from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 from solkit.tuner.interpreter_check import Checkers
 
 H100 = find("h100")
@@ -48,7 +50,9 @@ NOW = EvolveSettings()
 
 _KERNEL = SimpleNamespace(error=None, facts=SimpleNamespace(registers=32))
 WELL = SimpleNamespace(
-    result=SimpleNamespace(analysis=SimpleNamespace(status=None, failure="", own=(_KERNEL,)))
+    result=SimpleNamespace(
+        analysis=SimpleNamespace(status=None, failure="", own=(_KERNEL,), code="")
+    )
 )
 
 
@@ -598,6 +602,31 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
             assert evaluator._study_new(configuration, set()) == "studied"
         assert evaluator.are_same(first.configuration, configuration) == launches_alike
         evaluator.close()
+
+
+def test_what_is_compiled_to_code_that_was_timed_is_not_timed_again():
+    evaluator = holding_out(lambda _: ended(), [])
+    points = points_of(evaluator, 4)
+    codes = dict(zip(range(4), ("one", "one", "two", ""), strict=True))
+
+    def study(configuration, _):
+        analysis = Analysis(AnalysisStatus.COMPLETE, code=codes[configuration.params["N"]])
+        return configuration, SimpleNamespace(result=SimpleNamespace(analysis=analysis))
+
+    evaluator._study_new = evaluator._study = study
+    evaluator._ahead = StudiesAhead(study, slots=4)
+    evaluator._takes_too_long = evaluator._forecast_compiled = lambda *_: None
+    evaluator._compile_error = lambda _: ""
+    evaluator._launched = lambda _: ""
+    evaluator._measure_safely = lambda *_: VariantOutcome(Verdict.CORRECT, 1.0)
+    studied_to_the_end(evaluator, points)
+    assert [study.refused for study in evaluator.studied()] == [""] * 4
+    evaluator.measure(points[0], evaluator.original.variant)
+    (refused,) = evaluator.studied()
+    assert refused.point == points[1]
+    assert refused.refused.startswith("Compiled, it runs the code that ")
+    assert evaluator.studied() == []
+    evaluator.close()
 
 
 def test_what_is_seen_in_part_is_expected_to_take_as_long_as_what_it_was_made_of(tmp_path):
