@@ -704,9 +704,31 @@ class KernelText:
         """The launches whose function is named only there, and not autotuned.
 
         ``kernel`` reaches them: what only a test or a benchmark of the file launches is left alone.
+        So is what an ``else`` launches where other sizes launch something ahead of it, as behind a
+        guard: nothing is measured there.
         """
         plain = (launch for launch in self.live if not launch.function.tuned)
-        return tuple(launch for launch in plain if self.is_seen(launch.function.name, 1))
+        return tuple(
+            launch
+            for launch in plain
+            if self.is_seen(launch.function.name, 1) and id(launch.statement) not in self._behind
+        )
+
+    @cached_property
+    def _behind(self) -> set[int]:
+        """Ids of the launches in an ``else`` behind another launch."""
+        launches = {id(launch.statement) for launch in self.launches}
+        launchers = {id(launch.launcher): launch.launcher for launch in self.launches}.values()
+        branches = (node for one in launchers for node in nodes_within(one.body))
+        behind = set[int]()
+        for branch in branches:
+            if isinstance(branch, cst.If) and branch.orelse is not None:
+                ahead, later = (
+                    launches & {id(node) for node in nodes_within(part)}
+                    for part in (branch.body, branch.orelse)
+                )
+                behind |= later if ahead else set()
+        return behind
 
     def is_seen(self, function: str, launches: int) -> bool:
         """Tell whether a function is launched so many times, and named nowhere else."""

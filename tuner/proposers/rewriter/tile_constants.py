@@ -673,7 +673,10 @@ def _replaced_where_used(
     in_launches = sum(_count_names(call, used.value) for call in launches)
     if in_launches <= 1:
         return pairs
-    return [(used, parenthesized(replace_each(value, pairs)))] if in_launches == uses else []
+    if in_launches != uses:
+        return []
+    # a copy: nodes are replaced by identity, and the name keeps its value for the other launches
+    return [(used, parenthesized(replace_each(value, pairs)).deep_clone())]
 
 
 def _count_names(node: cst.CSTNode, name: str) -> int:

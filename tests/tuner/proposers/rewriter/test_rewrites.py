@@ -656,6 +656,17 @@ def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
         assert is_right(variant, MATMUL, M=50, N=48, K=33)
 
 
+def test_launches_that_share_a_named_grid_get_grids_of_their_own():
+    start, end = MATMUL.index("@triton.jit"), MATMUL.index("def kernel(")
+    again = MATMUL[start:end].replace("def matmul_kernel(", "def again(")
+    launch = "    again[grid](a, b, c, M, N, K, BLOCK_M=32, BLOCK_N=16, BLOCK_K=16)\n    return c\n"
+    source = MATMUL[:end] + again + MATMUL[end:].replace("    return c\n", launch)
+    (variant,) = variants(Retile(), source, **SIDES)
+    assert "matmul_kernel[(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))](" in variant
+    assert "grid = (triton.cdiv(M, BLOCK_M_2), triton.cdiv(N, BLOCK_N_2))" in variant
+    assert "BLOCK_M=BLOCK_M_2, BLOCK_N=BLOCK_N_2" in variant
+
+
 def test_masks_of_other_kinds_stay():
     shifted = SOFTMAX.replace(
         "cols = i + tl.arange(0, BLOCK)", "cols = i + 1 + tl.arange(0, BLOCK)"
