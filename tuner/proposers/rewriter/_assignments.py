@@ -9,7 +9,7 @@ from typing import TypeVar
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._memory import WRITES
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Assignment,
     Body,
     assigned_names,

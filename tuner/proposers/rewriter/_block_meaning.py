@@ -17,13 +17,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import program_axis
 from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within
-from solkit.tuner.proposers.rewriter._operations import (
-    comparison_parts,
-    is_operation,
-    without_conversions,
-)
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     called_name,
     calls_within,
@@ -34,6 +28,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    comparison_parts,
+    is_operation,
+    without_conversions,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import whole_values
 

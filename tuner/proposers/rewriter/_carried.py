@@ -24,13 +24,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._folds import as_fold
 from solkit.tuner.proposers.rewriter._memory import WRITES
-from solkit.tuner.proposers.rewriter._operations import (
-    call_args,
-    converted_value,
-    is_operation,
-    is_zero,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     RANGES,
     Body,
@@ -53,6 +47,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    converted_value,
+    is_operation,
+    is_zero,
 )
 
 __all__ = [

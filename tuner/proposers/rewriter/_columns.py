@@ -7,15 +7,8 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import (
-    FLIPPED,
-    call_args,
-    comparison_parts,
-    is_operation,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
-    JitFunction,
     Loop,
     Values,
     called_name,
@@ -30,6 +23,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    FLIPPED,
+    call_args,
+    comparison_parts,
+    is_operation,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
 __all__ = [

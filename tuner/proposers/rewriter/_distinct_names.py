@@ -6,9 +6,8 @@ from collections import Counter
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
     assigned_names,
     child_nodes,
     names_within,
@@ -23,6 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = ["with_distinct_names", "with_distinct_values", "without_unread"]
 

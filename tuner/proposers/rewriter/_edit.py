@@ -19,21 +19,15 @@ from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_
 from solkit.tuner.proposers.rewriter._lift import lifted_body
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
     count_uses,
-    in_launcher,
     integer_literal,
-    launcher_definition,
     names_within,
     nodes_within,
     parenthesized,
@@ -50,6 +44,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
     with_each,
+)
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    in_launcher,
+    launcher_definition,
 )
 from solkit.tuner.proposers.rewriter._values import (
     accessed_params,

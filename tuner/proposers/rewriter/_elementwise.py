@@ -18,10 +18,7 @@ from solkit.tuner.proposers.rewriter._assignments import last_values
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import arguments_of
 from solkit.tuner.proposers.rewriter._lift_expressions import Lifting
-from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Node,
     Swap,
     Values,
@@ -30,8 +27,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     free_name,
-    in_launcher,
-    launcher_definition,
     names_within,
     nodes_within,
     parenthesized,
@@ -41,6 +36,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     substitute_names,
+)
+from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    in_launcher,
+    launcher_definition,
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import Values, substitute_names
+from solkit.tuner.proposers.rewriter._nodes import Values, substitute_names
 
 __all__ = ["as_fold"]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._launcher_tensors import DEFAULT_TYPE, launcher_tensor
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     calls_within,
     parse_expression,
     render_code,

@@ -13,14 +13,8 @@ from collections.abc import Mapping
 import libcst as cst
 
 from solkit.core import Brief, TensorLayout
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
-    called_name,
-    compact_code,
-    integer_literal,
-    launcher_definition,
-)
+from solkit.tuner.proposers.rewriter._nodes import called_name, compact_code, integer_literal
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, launcher_definition
 
 __all__ = ["constants_of", "measured_tensors", "measured_values", "programs_of"]
 

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import has_assignment
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     assigned_names,
     called_name,
-    launcher_definition,
     nodes_within,
     render_code,
     single_assignment,
     statements_of,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._parse import launcher_definition
 
 __all__ = ["DEFAULT_TYPE", "SAME_TYPE", "LauncherTensor", "launcher_tensor"]
 

@@ -28,13 +28,11 @@ from solkit.tuner.proposers.rewriter._lift_expressions import (
     promote_operand,
 )
 from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES
-from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     RANGES,
     Assignment,
     Body,
-    JitFunction,
     Loop,
     argument_of,
     assigned_names,
@@ -58,6 +56,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32, is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._places_of_extrema import Extremum, with_extrema
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._running_values import (

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
-    JitFunction,
     argument_of,
     called_name,
     calls_within,
@@ -21,6 +19,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = ["CannotLiftError", "Kind", "Lifted", "Lifting", "is_elementwise_call", "promote_operand"]
 

@@ -10,10 +10,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, pointers_of
-from solkit.tuner.proposers.rewriter._operations import conjuncts, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     Values,
     argument_of,
@@ -21,7 +18,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     child_nodes,
     compact_code,
-    launcher_definition,
     names_within,
     parenthesized,
     parse_expression,
@@ -30,6 +26,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import conjuncts, is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch, launcher_definition
 
 __all__ = [
     "lengths_of_names",

@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterable
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
     Body,
-    JitFunction,
     argument_of,
     assigned_names,
     called_name,
@@ -20,6 +18,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     single_assignment,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = [
     "MASK_PLACES",

@@ -18,7 +18,8 @@ from solkit.tuner.proposers.rewriter._launch_sizes import (
     programs_of,
     size_of,
 )
-from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, compact_code, parse_kernel
+from solkit.tuner.proposers.rewriter._nodes import compact_code
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
 
 __all__ = ["Facts", "Fused", "Rewrite", "Variant", "fused_repeatedly"]
 

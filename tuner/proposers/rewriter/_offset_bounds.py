@@ -11,16 +11,13 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import single_values, values_of
 from solkit.tuner.proposers.rewriter._edit import program_axis
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet
-from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
-    Launch,
     Loop,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
-    in_launcher,
     integer_literal,
     names_read_first,
     names_within,
@@ -32,6 +29,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
+from solkit.tuner.proposers.rewriter._parse import Launch, in_launcher
 from solkit.tuner.proposers.rewriter._values import all_names, argument_bases
 
 __all__ = ["OffsetBound", "OffsetError", "conditions_of_trips_apart"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import compact_code, render_code
+from solkit.tuner.proposers.rewriter._nodes import compact_code, render_code
 
 __all__ = ["OtherOffsetError", "Product", "offset_products", "unspread"]
 

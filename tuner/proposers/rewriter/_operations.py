@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import called_name, plain_code
+from solkit.tuner.proposers.rewriter._nodes import called_name, plain_code
 
 __all__ = [
     "FLIPPED",

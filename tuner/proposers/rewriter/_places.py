@@ -12,16 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import (
-    compared_sides,
-    converted_value,
-    is_operation,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
     RANGES,
     Body,
-    JitFunction,
     Loop,
     Values,
     argument_of,
@@ -39,6 +33,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    compared_sides,
+    converted_value,
+    is_operation,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = [
     "Axis",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     assigned_names,
     called_name,

@@ -5,13 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
-from solkit.tuner.proposers.rewriter._operations import (
-    converted_value,
-    is_operation,
-    is_zero,
-)
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     called_name,
     calls_within,
@@ -20,6 +14,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    converted_value,
+    is_operation,
+    is_zero,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = ["as_product", "has_chained_products"]
 

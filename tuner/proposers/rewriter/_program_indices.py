@@ -17,15 +17,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import program_axis
-from solkit.tuner.proposers.rewriter._offset_products import (
-    OtherOffsetError,
-    Product,
-    offset_products,
-    unspread,
-)
-from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     argument_of,
     called_name,
@@ -37,6 +29,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._offset_products import (
+    OtherOffsetError,
+    Product,
+    offset_products,
+    unspread,
+)
+from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
+from solkit.tuner.proposers.rewriter._parse import Launch
 
 __all__ = ["WRITERS", "ProgramIndices", "bounded_indices", "is_bound", "solved_indices"]
 

@@ -84,7 +84,8 @@ class _TunedFiles:
 def _form_of(source: str) -> _Form:
     """Return a file without the defaults of its parameters; no space where nothing can be tuned."""
     from solkit.tuner.proposers.rewriter._edit import listed_space, with_defaults
-    from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+    from solkit.tuner.proposers.rewriter._nodes import render_code
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
     text = parse_kernel(source)
     space = {} if text is None else listed_space(text)

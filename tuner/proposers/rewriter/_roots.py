@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import (
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     called_name,
     calls_within,
-    launcher_definition,
     nodes_within,
     render_code,
 )
+from solkit.tuner.proposers.rewriter._parse import Launch, launcher_definition
 
 __all__ = ["ALLOCATORS", "TENSOR_QUERIES", "allocated_tensor", "element_uses", "root_name"]
 

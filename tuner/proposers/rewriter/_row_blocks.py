@@ -20,7 +20,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import without_unused
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     argument_of,

@@ -23,9 +23,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
-from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides, converted_value
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
+from solkit.tuner.proposers.rewriter._nodes import (
     Node,
     argument_of,
     assigned_names,
@@ -39,6 +37,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides, converted_value
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, Term
 
 __all__ = ["JOINED", "RowElements", "RowPlace", "code_of", "number_names", "with_block_size"]

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     called_name,
     compact_code,
     render_code,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides
 
 __all__ = ["Fill", "RowFills"]
 

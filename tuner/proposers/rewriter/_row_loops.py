@@ -9,10 +9,8 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, PLAIN_WRITES, WRITES
-from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    Launch,
     Loop,
     Swap,
     argument_of,
@@ -31,6 +29,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts
+from solkit.tuner.proposers.rewriter._parse import Launch
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import RowElements, code_of
 from solkit.tuner.proposers.rewriter._row_fills import Fill, RowFills

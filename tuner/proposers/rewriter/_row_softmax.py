@@ -15,24 +15,10 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._carried import carried_by
-from solkit.tuner.proposers.rewriter._operations import (
-    FLIPPED,
-    call_args,
-    compared_sides,
-    comparison_parts,
-    conjuncts,
-    converted_value,
-    is_minus_infinity,
-    is_operation,
-    is_zero,
-    without_conversions,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     MOST_STEPS,
     Body,
-    JitFunction,
-    Launch,
     Swap,
     Values,
     argument_of,
@@ -41,7 +27,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     compact_code,
     expression_statement,
-    launcher_definition,
     names_read_first,
     names_within,
     nodes_within,
@@ -54,6 +39,19 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    FLIPPED,
+    call_args,
+    compared_sides,
+    comparison_parts,
+    conjuncts,
+    converted_value,
+    is_minus_infinity,
+    is_operation,
+    is_zero,
+    without_conversions,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch, launcher_definition
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
     as_blocked_loop,

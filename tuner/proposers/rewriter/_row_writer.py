@@ -10,9 +10,8 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import without_unused
 from solkit.tuner.proposers.rewriter._mutation import Facts
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    Launch,
     Swap,
     assigned_names,
     free_name,
@@ -30,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import Launch
 from solkit.tuner.proposers.rewriter._places import Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import code_of, number_names, with_block_size
 from solkit.tuner.proposers.rewriter._row_loops import RowLoop, row_loop

@@ -26,7 +26,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Assignment,
     assigned_names,
     called_name,

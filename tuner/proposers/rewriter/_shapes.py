@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     called_name,
     calls_within,
@@ -21,6 +20,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = [
     "Shape",

@@ -10,14 +10,13 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import grid_constants
 from solkit.tuner.proposers.rewriter._mutation import Facts
-from solkit.tuner.proposers.rewriter._parse import (
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     calls_within,
-    in_launcher,
     range_loop,
     render_code,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._parse import Launch, in_launcher
 from solkit.tuner.proposers.rewriter._products import has_chained_products
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
 from solkit.tuner.proposers.rewriter._values import next_power_of_two

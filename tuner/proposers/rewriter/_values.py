@@ -26,11 +26,8 @@ from solkit.tuner.proposers.rewriter._memory import (
     pointers_of,
     touches_memory,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    Launch,
     Loop,
     Values,
     argument_of,
@@ -53,6 +50,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
 from solkit.tuner.proposers.rewriter._roots import root_name
 
 __all__ = [

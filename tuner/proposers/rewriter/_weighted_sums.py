@@ -23,14 +23,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in, straight_values
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
-from solkit.tuner.proposers.rewriter._operations import (
-    call_args,
-    conjuncts,
-    is_minus_infinity,
-    is_operation,
-    is_zero,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     Loop,
     Swap,
@@ -50,6 +43,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     substitute_names,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    conjuncts,
+    is_minus_infinity,
+    is_operation,
+    is_zero,
 )
 
 __all__ = ["WeightedSums", "is_over_all", "weighted_sums"]

@@ -33,15 +33,8 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
-    Body,
-    KernelText,
-    Launch,
-    in_launcher,
-    parse_expression,
-    render_code,
-    with_body,
-)
+from solkit.tuner.proposers.rewriter._nodes import Body, parse_expression, render_code, with_body
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._row_blocks import BlockWriter
 from solkit.tuner.proposers.rewriter._row_writer import RowWriter
 

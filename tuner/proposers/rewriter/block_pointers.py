@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_of
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     argument_of,
@@ -49,6 +48,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
 
 __all__ = ["with_plain_pointers"]
 

@@ -37,11 +37,8 @@ from dataclasses import replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
-from solkit.tuner.proposers.rewriter._operations import comparison_parts, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
     Swap,
     assigned_names,
     called_name,
@@ -49,7 +46,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     nodes_within,
     numbered_name,
     parse_statement,
-    read_module,
     render_code,
     render_module,
     replace_each,
@@ -58,6 +54,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import comparison_parts, is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, read_module
 from solkit.tuner.proposers.rewriter._values import with_own_names
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
 from solkit.tuner.proposers.rewriter.decorated_arguments import with_decorated_arguments

@@ -15,17 +15,15 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import Parameter, changed_tree
 from solkit.tuner.proposers.rewriter._mutation import Facts
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
-    Launch,
     assigned_names,
     integer_literal,
     names_within,
-    read_module,
     single_assignment,
     statements_of,
 )
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, read_module
 
 __all__ = ["Choice", "choices_of", "without_choice"]
 

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     calls_within,
@@ -23,6 +20,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 
 __all__ = ["Contiguous", "Eviction"]

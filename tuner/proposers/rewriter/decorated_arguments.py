@@ -12,10 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     Values,
     argument_of,
@@ -27,12 +24,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     parenthesized,
     parse_expression,
     parse_statement,
-    read_module,
     render_code,
     replace_each,
     statements_of,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, read_module
 
 __all__ = ["with_decorated_arguments"]
 

@@ -20,12 +20,8 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import is_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import is_zero
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     assigned_names,
@@ -33,7 +29,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     expression_statement,
     free_name,
-    in_launcher,
     integer_literal,
     names_within,
     parse_expression,
@@ -45,6 +40,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import is_zero
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._places import (
     OtherFormError,
     Place,

@@ -24,7 +24,7 @@ from solkit.core import Value
 from solkit.core.proposals import EntryPoint
 from solkit.core.syntax import names_bound_by_import
 from solkit.tuner.proposers.rewriter._edit import with_defaults
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     assigned_names,
@@ -32,7 +32,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     is_docstring,
     names_within,
     nodes_within,
-    parse_kernel,
     parse_statement,
     parse_statements,
     render_code,
@@ -43,6 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.host_paths import unread_name
 from solkit.tuner.proposers.rewriter.model_forward import entry_statement
 

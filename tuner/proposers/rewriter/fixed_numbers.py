@@ -19,18 +19,13 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import FLIPPED, comparison_parts, is_zero
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
     expand_names,
-    launcher_definition,
     names_within,
     nodes_within,
     parenthesized,
@@ -42,6 +37,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._operations import FLIPPED, comparison_parts, is_zero
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    launcher_definition,
 )
 
 __all__ = ["FixedNumbers"]

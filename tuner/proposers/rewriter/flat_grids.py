@@ -15,21 +15,15 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     calls_within,
     free_name,
-    in_launcher,
-    launcher_definition,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
-    parse_kernel,
     parse_statement,
     parse_statements,
     product_factors,
@@ -37,6 +31,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    in_launcher,
+    launcher_definition,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._values import is_runtime_size
 

@@ -25,12 +25,9 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     RANGES,
     Body,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     assigned_names,
@@ -38,7 +35,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     child_nodes,
     free_name,
-    in_launcher,
     names_within,
     nodes_within,
     parenthesized,
@@ -53,6 +49,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 __all__ = ["Unflatten"]

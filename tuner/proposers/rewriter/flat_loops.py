@@ -30,18 +30,8 @@ from solkit.tuner.proposers.rewriter._lift import scalar_names, without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError, offset_products
-from solkit.tuner.proposers.rewriter._operations import (
-    call_args,
-    conjuncts,
-    converted_value,
-    is_operation,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Loop,
     Swap,
     Values,
@@ -66,6 +56,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError, offset_products
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    conjuncts,
+    converted_value,
+    is_operation,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 

@@ -25,9 +25,8 @@ from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import WRITES
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
     Loop,
     assigned_names,
     called_name,
@@ -43,6 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = ["with_flat_nests"]
 

@@ -26,10 +26,7 @@ from solkit.tuner.proposers.rewriter._columns import (
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
 from solkit.tuner.proposers.rewriter._masks import without_mask
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
+from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
     Swap,
     argument_of,
@@ -50,6 +47,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._shapes import Shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import function_variants

@@ -27,18 +27,8 @@ from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_t
 from solkit.tuner.proposers.rewriter._masks import masked_loads
 from solkit.tuner.proposers.rewriter._memory import WRITES, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
-from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError
-from solkit.tuner.proposers.rewriter._operations import (
-    call_args,
-    conjuncts,
-    converted_value,
-    is_operation,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Node,
     Swap,
     Values,
@@ -49,7 +39,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     compact_code,
     count_uses,
     free_name,
-    is_changed_between,
     names_within,
     nodes_within,
     parenthesized,
@@ -62,6 +51,19 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    conjuncts,
+    converted_value,
+    is_operation,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    is_changed_between,
 )
 from solkit.tuner.proposers.rewriter._program_indices import (
     WRITERS,

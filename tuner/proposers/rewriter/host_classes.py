@@ -15,8 +15,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
-from solkit.tuner.proposers.rewriter._operations import call_args
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     assigned_names,
@@ -33,6 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args
 
 __all__ = ["with_plain_functions"]
 

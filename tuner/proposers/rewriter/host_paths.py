@@ -17,10 +17,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
-from solkit.tuner.proposers.rewriter._operations import call_args
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
     assigned_names,
     called_name,
     calls_within,
@@ -28,7 +26,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parenthesized,
-    parse_kernel,
     parse_statement,
     render_code,
     render_module,
@@ -38,6 +35,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args
+from solkit.tuner.proposers.rewriter._parse import KernelText, parse_kernel
 from solkit.tuner.proposers.rewriter._roots import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter.launch_copies import without_shared_functions
 

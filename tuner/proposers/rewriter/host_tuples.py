@@ -18,9 +18,8 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import values_of
 from solkit.tuner.proposers.rewriter._edit import without_param
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    Launch,
     Swap,
     assigned_names,
     called_name,
@@ -29,7 +28,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parse_statement,
-    read_module,
     render_code,
     replace_each,
     single_assignment,
@@ -38,6 +36,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._parse import Launch, read_module
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter.launch_copies import kept_statements
 

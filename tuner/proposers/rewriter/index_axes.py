@@ -10,7 +10,7 @@ from collections import Counter
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     assigned_names,
     called_name,

@@ -14,7 +14,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._memory import WRITES
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Values,
     assigned_names,
@@ -28,7 +28,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     nodes_within,
     parenthesized,
     parse_statement,
-    read_module,
     render_code,
     replace_each,
     statements_of,
@@ -36,6 +35,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._parse import read_module
 
 __all__ = ["with_inlined_helpers", "with_inlined_launchers"]
 

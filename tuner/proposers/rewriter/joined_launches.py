@@ -29,11 +29,9 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     MOST_STEPS,
     Body,
-    KernelText,
-    Launch,
     argument_of,
     assigned_names,
     called_name,
@@ -41,16 +39,20 @@ from solkit.tuner.proposers.rewriter._parse import (
     compact_code,
     expand_names,
     free_name,
-    is_changed_between,
     names_within,
     nodes_within,
     parse_expression,
-    parse_kernel,
     parse_statement,
     render_code,
     replace_each,
     single_assignment,
     statements_of,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    is_changed_between,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature

@@ -20,16 +20,9 @@ from solkit.tuner.proposers.rewriter._carried import OtherUpdateError, Trip, unp
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
-from solkit.tuner.proposers.rewriter._operations import (
-    call_args,
-    comparison_parts,
-    is_operation,
-    is_zero,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     Body,
-    JitFunction,
     Loop,
     argument_of,
     assigned_names,
@@ -50,6 +43,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    comparison_parts,
+    is_operation,
+    is_zero,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = ["with_late_quotients"]
 

@@ -16,24 +16,18 @@ from typing import Any
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import program_axis
-from solkit.tuner.proposers.rewriter._operations import comparison_parts
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Swap,
     assigned_names,
     called_name,
     calls_within,
     compact_code,
-    in_launcher,
     integer_literal,
     names_within,
     nodes_within,
     numbered_name,
     range_loop,
-    read_module,
     render_code,
     replace_each,
     single_assignment,
@@ -41,6 +35,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
     with_each,
+)
+from solkit.tuner.proposers.rewriter._operations import comparison_parts
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    in_launcher,
+    read_module,
 )
 
 __all__ = [

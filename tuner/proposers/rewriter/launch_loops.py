@@ -34,10 +34,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
 )
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
-from solkit.tuner.proposers.rewriter._offset_bounds import OffsetBound, OffsetError
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
     argument_of,
     assigned_names,
@@ -58,6 +55,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._offset_bounds import OffsetBound, OffsetError
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
 from solkit.tuner.proposers.rewriter._roots import (
     ALLOCATORS,
     TENSOR_QUERIES,

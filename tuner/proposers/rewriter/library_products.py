@@ -24,15 +24,12 @@ from solkit.tuner.proposers.rewriter._launcher_tensors import (
     launcher_tensor,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
+from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     assigned_names,
     called_name,
     expand_names,
     free_name,
-    launcher_definition,
     names_within,
     nodes_within,
     parse_expression,
@@ -45,6 +42,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args
+from solkit.tuner.proposers.rewriter._parse import KernelText, launcher_definition
 from solkit.tuner.proposers.rewriter._roots import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter.host_paths import with_direct_names, with_otherwise
 from solkit.tuner.proposers.rewriter.library_convolutions import (

@@ -38,21 +38,9 @@ from solkit.tuner.proposers.rewriter._columns import (
     without_axes,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import (
-    FLIPPED,
-    call_args,
-    compared_sides,
-    comparison_parts,
-    conjuncts,
-    converted_value,
-    is_minus_infinity,
-    is_operation,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     Body,
-    JitFunction,
-    KernelText,
     Loop,
     Values,
     argument_of,
@@ -76,6 +64,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    FLIPPED,
+    call_args,
+    compared_sides,
+    comparison_parts,
+    conjuncts,
+    converted_value,
+    is_minus_infinity,
+    is_operation,
+)
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import function_variants
 

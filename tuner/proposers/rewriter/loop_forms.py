@@ -24,8 +24,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
-from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Loop,
     Values,
@@ -47,6 +46,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
 
 __all__ = ["with_plain_loops"]
 

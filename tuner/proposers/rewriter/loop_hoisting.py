@@ -14,10 +14,8 @@ from solkit.tuner.proposers.rewriter._memory import (
     touches_memory,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
     argument_of,
     assigned_names,
     calls_within,
@@ -27,6 +25,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 

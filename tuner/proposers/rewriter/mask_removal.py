@@ -19,18 +19,13 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._masks import without_mask
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     Values,
     argument_of,
     called_name,
     calls_within,
     compact_code,
-    in_launcher,
     names_within,
     parenthesized,
     parse_expression,
@@ -42,6 +37,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
 __all__ = ["EvenSizes", "covers_masks"]

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import converted_value
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     argument_of,
     assigned_names,
@@ -24,6 +22,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
 )
+from solkit.tuner.proposers.rewriter._operations import converted_value
+from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 __all__ = ["with_function_calls"]
 

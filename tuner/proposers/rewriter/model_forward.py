@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     calls_within,
     names_within,

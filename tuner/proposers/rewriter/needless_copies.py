@@ -21,11 +21,8 @@ from solkit.core import KernelAnalysis
 from solkit.tuner.proposers.rewriter._assignments import assignments_in, single_values
 from solkit.tuner.proposers.rewriter._edit import arguments_of, launch_line, options_of, with_params
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     assigned_names,
@@ -35,11 +32,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     expand_names,
     free_name,
     is_return,
-    launcher_definition,
     names_within,
     nodes_within,
     parse_expression,
-    parse_kernel,
     parse_statement,
     render_code,
     render_module,
@@ -49,6 +44,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
     with_each,
+)
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    launcher_definition,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise

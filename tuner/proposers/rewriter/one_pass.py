@@ -30,13 +30,9 @@ from solkit.tuner.proposers.rewriter._assignments import (
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args, is_operation, is_zero
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Loop,
     Swap,
     argument_of,
@@ -57,6 +53,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation, is_zero
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
     argument_aliases,

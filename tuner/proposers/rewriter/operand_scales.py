@@ -12,11 +12,7 @@ from solkit.tuner.proposers.rewriter._assignments import assignments_in, last_va
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._lift import scalar_names
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
     Swap,
     Values,
@@ -25,7 +21,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     count_uses,
-    launcher_integer,
     names_within,
     nodes_within,
     parenthesized,
@@ -39,6 +34,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, launcher_integer
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening

@@ -13,11 +13,8 @@ from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
-    JitFunction,
-    KernelText,
     Swap,
     argument_of,
     called_name,
@@ -32,6 +29,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_ends import chooses_larger

@@ -20,12 +20,8 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Loop,
     Swap,
     assigned_names,
@@ -37,13 +33,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_statement,
     plain_code,
     range_loop,
-    read_module,
     render_code,
     replace_each,
     single_assignment,
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, read_module
 from solkit.tuner.proposers.rewriter._shapes import mixes_lengths
 from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter.loop_ends import neutral_ends

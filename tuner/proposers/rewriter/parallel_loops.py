@@ -21,23 +21,25 @@ from solkit.tuner.proposers.rewriter._lift import lifted_body
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import may_meet, may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Loop,
     assigned_names,
     calls_within,
-    in_launcher,
     names_within,
-    parse_kernel,
     parse_statements,
     render_code,
     render_module,
     single_assignment,
     statements_of,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    in_launcher,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter._variants import launch_variants

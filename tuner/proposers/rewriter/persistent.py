@@ -19,18 +19,16 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     calls_within,
     parenthesized,
-    parse_kernel,
     parse_statement,
     render_code,
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 

@@ -25,11 +25,8 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._lift import scalar_names
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
-    Launch,
     argument_of,
     assigned_names,
     called_name,
@@ -37,7 +34,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     expression_statement,
     free_name,
     integer_literal,
-    launcher_definition,
     names_within,
     nodes_within,
     parse_expression,
@@ -50,6 +46,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, launcher_definition
 from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.row_bins import with_row_bins

@@ -40,12 +40,8 @@ from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     argument_of,
     called_name,
     calls_within,
@@ -55,7 +51,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     nodes_within,
     parenthesized,
     parse_expression,
-    parse_kernel,
     parse_statement,
     render_code,
     replace_each,
@@ -66,6 +61,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, parse_kernel
 from solkit.tuner.proposers.rewriter._roots import (
     ALLOCATORS,
     TENSOR_QUERIES,

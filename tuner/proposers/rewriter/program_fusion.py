@@ -30,11 +30,8 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
 from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     assigned_names,
@@ -45,11 +42,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     expand_names,
     free_name,
     integer_literal,
-    is_changed_between,
     names_within,
     nodes_within,
     parse_expression,
-    parse_kernel,
     parse_statement,
     plain_code,
     render_code,
@@ -58,6 +53,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     with_each,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    is_changed_between,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, root_name

@@ -21,10 +21,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     calls_within,
     parenthesized,
     parse_statement,
@@ -34,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
 __all__ = ["Grouped", "Swapped"]
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     argument_of,
     assigned_names,
@@ -25,6 +24,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
 
 __all__ = ["with_plain_reductions"]
 

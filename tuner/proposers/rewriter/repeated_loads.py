@@ -13,11 +13,8 @@ from functools import partial
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     called_name,
@@ -35,6 +32,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, tile_accesses
 from solkit.tuner.proposers.rewriter._shapes import Shape, shape_of
 from solkit.tuner.proposers.rewriter._variants import launch_variants

@@ -34,9 +34,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Values,
     argument_of,
     assigned_names,
@@ -46,11 +44,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     count_uses,
     expand_names,
     expression_statement,
-    is_changed_between,
     names_within,
     parenthesized,
     parse_expression,
-    parse_kernel,
     parse_statement,
     parse_statements,
     render_code,
@@ -59,6 +55,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    is_changed_between,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter.fusion import is_harmless

@@ -31,12 +31,9 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import may_meet, may_write
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     RANGES,
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Swap,
     argument_of,
     assigned_names,
@@ -46,12 +43,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     expression_statement,
     free_name,
     integer_literal,
-    launcher_definition,
-    launcher_integer,
     names_within,
     nodes_within,
     parse_expression,
-    parse_kernel,
     parse_statement,
     render_code,
     replace_each,
@@ -60,6 +54,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    launcher_definition,
+    launcher_integer,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes

@@ -18,18 +18,20 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._nodes import (
+    assigned_names,
+    calls_within,
+    parse_expression,
+    render_code,
+    render_module,
+    statements_of,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
-    assigned_names,
-    calls_within,
     in_launcher,
-    parse_expression,
     parse_kernel,
-    render_code,
-    render_module,
-    statements_of,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, tile_accesses
 from solkit.tuner.proposers.rewriter.flat_grids import separated_axes

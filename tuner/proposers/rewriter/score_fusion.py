@@ -31,17 +31,9 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import (
-    compared_sides,
-    is_operation,
-    without_conversions,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     MOST_STEPS,
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Loop,
     Node,
     Swap,
@@ -54,9 +46,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     count_uses,
     expression_statement,
     free_name,
-    in_launcher,
-    is_changed_between,
-    launcher_definition,
     names_within,
     nodes_within,
     parenthesized,
@@ -71,6 +60,19 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._operations import (
+    compared_sides,
+    is_operation,
+    without_conversions,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    in_launcher,
+    is_changed_between,
+    launcher_definition,
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._row_softmax import (

@@ -32,21 +32,17 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._memory import PLAIN_WRITES, WRITES, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
     assigned_names,
     called_name,
     calls_within,
     compact_code,
     expression_statement,
-    in_launcher,
     names_read_first,
     names_within,
     nodes_within,
     parenthesized,
-    parse_kernel,
     range_loop,
     render_code,
     replace_each,
@@ -55,6 +51,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, writes_in_order
 from solkit.tuner.proposers.rewriter.split_loops import writes_apart
 

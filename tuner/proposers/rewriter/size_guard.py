@@ -21,25 +21,27 @@ from solkit.core import Binding, InputNeed, KernelAnalysis, Value
 from solkit.core import Launch as LaunchRecord
 from solkit.errors import InputError
 from solkit.tuner.proposers.rewriter._edit import with_defaults
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     MOST_STEPS,
     Body,
-    KernelText,
-    Launch,
     Values,
     assigned_names,
     free_name,
     is_docstring,
-    launcher_definition,
     names_within,
     nodes_within,
-    parse_kernel,
     parse_statement,
     render_code,
     render_module,
     statements_of,
     substitute_names,
     with_body,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    launcher_definition,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 

@@ -38,14 +38,8 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name, with_finite_starts
 from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._offset_bounds import (
-    OffsetError,
-    conditions_of_trips_apart,
-)
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
-    Launch,
     Loop,
     Node,
     Swap,
@@ -57,13 +51,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     count_uses,
     expression_statement,
     free_name,
-    in_launcher,
     names_read_first,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
-    parse_kernel,
     parse_statement,
     parse_statements,
     range_loop,
@@ -72,6 +64,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._offset_bounds import (
+    OffsetError,
+    conditions_of_trips_apart,
+)
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
 from solkit.tuner.proposers.rewriter._values import (
     argument_bases,
     reads_other_trips,

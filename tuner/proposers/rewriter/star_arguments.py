@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._launcher_tensors import launcher_tensor
-from solkit.tuner.proposers.rewriter._parse import (
-    JitFunction,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     calls_within,
     nodes_within,
     parse_expression,
-    read_module,
     render_code,
     replace_each,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction, read_module
 
 __all__ = ["Ranks", "with_plain_arguments"]
 

@@ -17,8 +17,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import values_of
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._masks import with_load_mask
-from solkit.tuner.proposers.rewriter._operations import is_operation
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     argument_of,
     assigned_names,
@@ -35,6 +34,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
 
 __all__ = ["with_masks_of_stores"]
 

@@ -27,26 +27,19 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     called_name,
     calls_within,
     count_uses,
-    in_launcher,
     integer_literal,
-    launcher_definition,
-    launcher_integer,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
     parse_statement,
     range_loop,
-    read_module,
     render_code,
     render_module,
     replace_each,
@@ -54,6 +47,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     walk_statements,
     with_each,
+)
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    in_launcher,
+    launcher_definition,
+    launcher_integer,
+    read_module,
 )
 from solkit.tuner.proposers.rewriter._tile_sizes import (
     Tile,

@@ -24,10 +24,7 @@ import numpy as np
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
-from solkit.tuner.proposers.rewriter._parse import (
-    KernelText,
-    Launch,
+from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     Values,
     argument_of,
@@ -46,6 +43,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
 from solkit.tuner.proposers.rewriter._shapes import operand_shapes
 from solkit.tuner.proposers.rewriter._values import accessed_params
 

@@ -19,11 +19,8 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._lift import lifted_loop
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    JitFunction,
-    KernelText,
-    Launch,
     Loop,
     calls_within,
     integer_literal,
@@ -35,6 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
 from solkit.tuner.proposers.rewriter.flat_nests import with_flat_nests

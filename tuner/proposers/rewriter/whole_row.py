@@ -19,23 +19,25 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
-from solkit.tuner.proposers.rewriter._parse import (
+from solkit.tuner.proposers.rewriter._nodes import (
     Body,
-    KernelText,
-    Launch,
     called_name,
     calls_within,
     count_uses,
-    in_launcher,
-    launcher_definition,
     names_within,
     nodes_within,
-    parse_kernel,
     range_loop,
     render_code,
     replace_each,
     statements_of,
     walk_statements,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    in_launcher,
+    launcher_definition,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._values import (

@@ -4,7 +4,7 @@ import pytest
 from rewriting import FEW_SMS, rewritten, variants
 
 from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
-from solkit.tuner.proposers.rewriter._parse import parse_statements
+from solkit.tuner.proposers.rewriter._nodes import parse_statements
 from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.split_loops import Split
 from solkit.tuner.proposers.rewriter.tile_constants import Retile

@@ -6,7 +6,8 @@ import inspect
 
 import pytest
 
-from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_module
+from solkit.tuner.proposers.rewriter._nodes import render_module
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.entry_points import entry_point, with_program
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from rewriting import HEADER
 
-from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+from solkit.tuner.proposers.rewriter._nodes import render_code
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
 FILE = """

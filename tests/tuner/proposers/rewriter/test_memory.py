@@ -7,7 +7,8 @@ from rewriting import HEADER, variants
 
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._memory import Pointers
-from solkit.tuner.proposers.rewriter._parse import calls_within, parse_kernel
+from solkit.tuner.proposers.rewriter._nodes import calls_within
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops

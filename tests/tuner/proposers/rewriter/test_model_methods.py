@@ -8,7 +8,8 @@ import torch
 pytest.importorskip("libcst")
 from rewriting import HEADER
 
-from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code, render_module
+from solkit.tuner.proposers.rewriter._nodes import render_code, render_module
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
 MODEL = """

@@ -6,7 +6,7 @@ import pytest
 from rewriting import variants
 from test_loop_ends import CAUSAL, DIVIDED, canonical
 
-from solkit.tuner.proposers.rewriter._parse import parse_expression
+from solkit.tuner.proposers.rewriter._nodes import parse_expression
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter.operands import Operands
 

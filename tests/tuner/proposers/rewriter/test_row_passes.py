@@ -6,7 +6,7 @@ import pytest
 from rewriting import HEADER, rewritten, variants
 
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
-from solkit.tuner.proposers.rewriter._parse import parse_statements, render_code
+from solkit.tuner.proposers.rewriter._nodes import parse_statements, render_code
 from solkit.tuner.proposers.rewriter.row_passes import RowPasses
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
 
