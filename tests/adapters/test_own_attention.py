@@ -41,7 +41,9 @@ CASES = {  # a body of q, k, v and the shapes
         PLAIN,
     ),
     "mean of the least": (
-        "weigh((q @ k.mT).masked_fill(places(q)[:, None] <= places(k), -3.4028235e38), v)",
+        "weigh((q @ k.mT).masked_fill(places(q)[:, None] <= places(k), LEAST), v)".replace(
+            "LEAST", "(2**-23 - 2) * 2.0**127"
+        ),
         PLAIN,
     ),
     "blocks": (

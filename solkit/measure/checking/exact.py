@@ -57,7 +57,7 @@ _FEW = 16
 _ROUNDED_DRAWS = 4
 """Nearby inputs on which a reference's rounding is seen, too, where its outputs are few. One normal
 number is below a quarter of its standard deviation once in five times, five are once in 3000."""
-_JUMP, _SAMPLED = 2.0**8, 1 << 20
+_JUMP, _SAMPLED = 2.0**8, 1 << 14
 """Times the median from which a sensitivity is that of a jump: a value that changes as a whole when
 inputs move by t has 1 / t, 2^17 in fp64. Elements, evenly spaced, that the median is taken of."""
 _FURTHER = 1000

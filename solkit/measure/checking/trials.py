@@ -7,6 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 
@@ -94,22 +95,22 @@ class Trial:
                 scale=_largest_size(leaves),
                 sums_coarsely=any(map(_is_fp8, leaves)),
                 usual_levels=self.usual_levels,
-                nearby=self._nearby_outputs if self._has_nearby_inputs() else None,
+                nearby=self._nearby_outputs(),
             )
         return self._standards[tolerance]
 
-    def _has_nearby_inputs(self) -> bool:
-        """Tell whether the reference runs in wide arithmetic on kept, inexact inputs."""
-        kept = bool(self.exact) and self.inputs_marks is None
-        return kept and any(map(is_inexact, self.workload.tensors()))
+    def _nearby_outputs(self) -> Callable[[int], list[torch.Tensor]] | None:
+        """Return what gives the outputs on further nearby inputs; ``None`` if there are none.
 
-    def _nearby_outputs(self, draw: int) -> list[torch.Tensor]:
-        """Return the outputs in wide arithmetic on further nearby inputs."""
-        is_fp32 = any(
-            out.value.dtype in (torch.float32, torch.complex64) for out in self.exact or ()
-        )
+        It does not hold the trial, which holds the standard: memory of both is freed at once.
+        """
+        kept = bool(self.exact) and self.inputs_marks is None
+        if not kept or not any(map(is_inexact, self.workload.tensors())):
+            return None
+        dtypes = {out.value.dtype for out in self.exact or ()}
+        is_fp32 = bool(dtypes & {torch.float32, torch.complex64})
         wide = torch.float32 if is_fp32 else torch.float64
-        return nearby_outputs(self.workload, self.seed, wide, draw)
+        return partial(nearby_outputs, self.workload, self.seed, wide)
 
     @property
     def is_usual(self) -> bool:
