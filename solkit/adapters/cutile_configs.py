@@ -95,7 +95,7 @@ def restrict_cutile(modules: Iterable[ModuleType], params: Mapping[str, Value]) 
     tune: Any = sys.modules[_TUNE]
     original = vars(tune).setdefault("every_search", tune.exhaustive_search)
     search = functools.partial(_chosen, params) if params and not is_faked(tune) else original
-    holders = _holders_of_search(len(sys.modules), id(tune))
+    holders = _holders_of_search()
     for module in (tune, *holders):
         for name, value in list(vars(module).items()):
             if name != "every_search" and _is_search(value):
@@ -116,9 +116,8 @@ def _is_search(value: Any) -> bool:
     return value is every or (isinstance(value, functools.partial) and value.func is _chosen)
 
 
-@functools.lru_cache(maxsize=1)
-def _holders_of_search(_count: int, _tune: int) -> tuple[ModuleType, ...]:
-    """Return modules that hold the search by name; repeated if the number of modules changed."""
+def _holders_of_search() -> tuple[ModuleType, ...]:
+    """Return modules that hold the search by name."""
     own = ("cuda", "torch", "triton", "solkit")
     return tuple(
         module

@@ -86,6 +86,16 @@ def test_without_parameters_a_search_is_the_languages_own(user):
         user.run(1)
 
 
+def test_a_module_that_replaces_another_is_restricted_too(user, monkeypatch):
+    search = user.exhaustive_search
+    restrict_cutile([user], {"config": 8})
+    again = ModuleType(user.__name__)
+    again.exhaustive_search = search
+    monkeypatch.setitem(sys.modules, again.__name__, again)  # as many modules as before
+    assert restrict_cutile([again], {"config": 8}) == {"config"}
+    assert again.exhaustive_search([4, 8], None, None, None, None).best.config == 8
+
+
 def test_a_file_that_does_not_search_takes_no_parameters(user, monkeypatch):
     monkeypatch.delitem(sys.modules, user.__name__)
     assert restrict_cutile([ModuleType("other")], {"config": 8}) == set()
