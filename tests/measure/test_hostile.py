@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import ctypes
 import functools
-import gc
 import multiprocessing
 import os
 import pickle
@@ -30,12 +29,11 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from solkit.core import MeasureSettings, Verdict
-from solkit.kernelfiles import Workload, load, look_ahead
+from solkit.kernelfiles import Workload, load
 from solkit.measure import Session, is_available
-from solkit.measure.anti_cheating import Finding, cheat_detection
+from solkit.measure.anti_cheating import Finding
 from solkit.measure.anti_cheating.cheat_detection import CheatDetector
 from solkit.measure.anti_cheating.delegation import Operators, by_operators
-from solkit.measure.anti_cheating.replaced_functions import Identities
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.tolerance import judge_outputs
@@ -445,16 +443,7 @@ def start(target, *args):
     return mine, process
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ready():
-    """What forks would else do each on its own, as the server does for the real ones."""
-    torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cheat_detection, "_known", Identities())
-        look_ahead()
-        gc.collect()
-        gc.freeze()
-        yield
+pytestmark = pytest.mark.usefixtures("prepared_forks")
 
 
 def guarded(target, pipe, *args) -> None:

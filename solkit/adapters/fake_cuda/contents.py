@@ -204,7 +204,7 @@ def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 
 
 def presumed_elements(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
-    """As `presumed_value`, of all elements of the tensor's storage in order, in its dtype."""
+    """Return all elements of a tensor's storage in order, in its dtype; as `presumed_value`."""
     fact = recall_evaluated(tensor)
     if fact is None:
         return None

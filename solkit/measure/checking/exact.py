@@ -82,6 +82,8 @@ class Exact:
             tie, do not count.
         others: the output of nearby inputs. Kept only for integers and bools, where a tie broken by
             rounding gives a completely different value.
+        nearby: where the output has few elements, pairs of the reference's own output and the exact
+            one, each on further nearby inputs.
     """
 
     value: torch.Tensor

@@ -218,13 +218,14 @@ class Standard:
         or by an ``AssertionError``. Its author has seen the file's own inputs alone: on others,
         outputs pass as well that this module's rule accepts.
         """
-        comparison = self.compare(got)
         if self._check is None:
-            return comparison
+            return self.compare(got)
         rejection = self._rejection(self._check, got)
-        if rejection and (self._usual_levels is None or comparison.errors):
-            return Comparison(comparison.max_error, (rejection,))
-        return Comparison(comparison.max_error, ())
+        if rejection and self._usual_levels is not None:
+            comparison = self.compare(got)
+            return replace(comparison, errors=(rejection,) if comparison.errors else ())
+        comparison = self._compared(got, draws=False)  # the check decides: the rest is for reports
+        return replace(comparison, errors=(rejection,) if rejection else ())
 
     def _rejection(self, check: Callable[[Any, Any], Any], got: Sequence[torch.Tensor]) -> str:
         """Say why the file's own check rejects outputs; empty if it accepts them."""
@@ -256,6 +257,10 @@ class Standard:
         Args:
             got: the candidate's outputs; order, shape, dtype and count must be the reference's.
         """
+        return self._compared(got, draws=True)
+
+    def _compared(self, got: Sequence[torch.Tensor], draws: bool) -> Comparison:
+        """Compare outputs; `draws` tells whether further nearby inputs are drawn for ties."""
         errors: list[str] = []
         max_error = 0.0
         if len(got) != len(self._want):
@@ -269,7 +274,7 @@ class Standard:
             if _comparable(mine, theirs):
                 rule = self._output_rule(index)
                 tally = _tally_mismatches(mine, theirs, rule)
-                if not tally.is_within(theirs, rule):
+                if draws and not tally.is_within(theirs, rule):
                     rule, tally = self._near_ties(index, mine, rule, tally)
                 max_error = max(max_error, tally.max_error)
                 if not tally.is_within(theirs, rule):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import multiprocessing
 import textwrap
 import traceback
@@ -10,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from solkit.measure.anti_cheating import cheat_detection, probes
+from solkit.measure.anti_cheating import probes
 from solkit.measure.anti_cheating.cheat_detection import CheatDetector
 from solkit.measure.anti_cheating.output_aliasing import Outputs
-from solkit.measure.anti_cheating.replaced_functions import Identities
 from solkit.measure.timing import median_interval
 
 LIMIT_S = 300  # only a child that hangs takes so long
@@ -58,17 +56,8 @@ def run(pipe, sources):
         pipe.send((traceback.format_exc(), ()))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ready():
-    """What forks would else do each on its own, as the server does for the real ones."""
-    torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
-    # a module of the harness that is there when a guard is armed
-    assert median_interval.interval_rank
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cheat_detection, "_known", Identities())
-        gc.collect()
-        gc.freeze()
-        yield
+assert median_interval.interval_rank  # of a module that is there when a guard is armed
+pytestmark = pytest.mark.usefixtures("prepared_forks")
 
 
 INNOCENT = (

@@ -221,6 +221,25 @@ def test_either_order_of_equal_values_is_right(kernel, wrong):
     assert [error.split(":")[0] for error in errors] == wrong
 
 
+def test_where_a_files_own_check_decides_no_further_inputs_are_drawn():
+    runs = []
+
+    def counted(scores, payloads):
+        runs.append(1)
+        return chosen_payloads(scores, payloads)
+
+    scores = torch.randn(500, 64).bfloat16()
+    workload = Workload((scores, torch.randn(500, 64)), {}, counted, None)
+    workload = replace(workload, check=lambda got, _: bool((got[0] >= 0).all()))
+    trial = Trial("inputs()", 0, workload, workload.run_reference(), exact_reference(workload))
+    runs.clear()
+    wrong = [torch.zeros_like(output) for output in trial.want]
+    assert trial.standard(None).judge(wrong).errors == ()
+    assert runs == []
+    assert trial.standard(None).judge([wrong[0] - 1, wrong[1]]).errors != ()
+    assert runs == []
+
+
 # --------------------------------------------------------------------------- subtly wrong ones
 
 
