@@ -233,10 +233,11 @@ def test_where_a_files_own_check_decides_no_further_inputs_are_drawn():
     workload = replace(workload, check=lambda got, _: bool((got[0] >= 0).all()))
     trial = Trial("inputs()", 0, workload, workload.run_reference(), exact_reference(workload))
     runs.clear()
-    wrong = [torch.zeros_like(output) for output in trial.want]
-    assert trial.standard(None).judge(wrong).errors == ()
-    assert runs == []
-    assert trial.standard(None).judge([wrong[0] - 1, wrong[1]]).errors != ()
+    places, taken = (output.clone() for output in trial.want)
+    places[:3, 0] = (places[:3, 0] + 1) % 64
+    assert trial.standard(None).judge([places, taken]).errors == ()
+    places[0, 0] = -1
+    assert trial.standard(None).judge([places, taken]).errors != ()
     assert runs == []
 
 
