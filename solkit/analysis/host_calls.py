@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 
 from solkit.adapters import fake_cuda
 
@@ -62,7 +64,19 @@ def _is_called_by_user(frame: FrameType) -> bool:
     is_user = fake_cuda.is_user_file
     if not is_user(caller.f_code.co_filename) or is_user(code.co_filename):
         return False
-    return not _is_of_tensor(frame)
+    return not (_is_of_tensor(frame) or _is_dispatch(frame))
+
+
+def _is_dispatch(frame: FrameType) -> bool:
+    """Tell whether torch hands an operator to a function of its own, as only fake tensors need.
+
+    Some versions do so for a property such as ``is_cuda``, which then would count as calls.
+    """
+    if not frame.f_globals.get("__name__", "").startswith("torch."):
+        return False
+    names, rest, _, values = inspect.getargvalues(frame)
+    given = *(values[name] for name in names), *(values[rest] if rest else ())
+    return any(isinstance(value, OpOverload) for value in given)
 
 
 def _is_of_tensor(frame: FrameType) -> bool:

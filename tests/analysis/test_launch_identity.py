@@ -150,7 +150,8 @@ LAYER = torch.nn.Linear(2, 2)
 
 
 def ask_kinds(x):
-    return isinstance(x, torch.Tensor) and x.device.type != "cpu" and LAYER.weight.requires_grad
+    is_own = isinstance(x, torch.Tensor) and x.is_cuda and x.device.type != "cpu"
+    return is_own and LAYER.weight.requires_grad
 
 
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
