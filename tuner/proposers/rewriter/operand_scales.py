@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in, last_values, values_of
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    last_values,
+    single_values,
+    values_of,
+)
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed_text,
+    guarded_launch,
+    launch_line,
+    options_of,
+    renamed_function,
+)
 from solkit.tuner.proposers.rewriter._lift import scalar_names
+from solkit.tuner.proposers.rewriter._memory import pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
@@ -21,6 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     count_uses,
+    integer_literal,
     names_within,
     nodes_within,
     parenthesized,
@@ -34,14 +50,28 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._operations import call_args
-from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, launcher_integer
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    converted_value,
+    is_operation,
+    without_conversions,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    launcher_integer,
+    parse_kernel,
+)
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
 __all__ = ["Scales"]
 
+_HALVES = ("tl.float16", "tl.bfloat16")
+_LARGEST_HALF = 65504  # of fp16; bf16 has larger ones
+_LARGEST_BYTE = 255  # whole numbers; floats of one byte do not overflow in 16 bits, either
 _SPREAD = {0: "[:, None]", 1: "[None, :]"}
 """Subscripts that spread a scale of rows or columns over the first or the second operand."""
 
@@ -55,7 +85,9 @@ class Scales:
     scale that changes from trip to trip, as of a group of rows, is applied to each trip's product;
     one that is the same in all trips to the sums; it may be a scalar. The operand that had the
     scale then gets the type of the other one. Quantised weights are exact there; others are
-    rounded to it, which the tolerance has to allow.
+    rounded to it, which the tolerance has to allow. Scaled weights that are rounded to 16 bits may
+    be unscaled ones that do not overflow there: those that the text bounds, or of one byte, which
+    the launcher asks.
     """
 
     kind = "scale last"
@@ -63,14 +95,40 @@ class Scales:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
+        conditions: dict[str, tuple[str, ...]] = {}
 
         def change(function: JitFunction) -> cst.FunctionDef | None:
             own = [launch for launch in text.single if launch.function is function]
             plain = _with_plain_trips(text, function, own[0] if own else None)
-            return _scaled_last(plain, text)
+            scaled, needed = _scaled_last(plain, text, own[0] if own else None)
+            conditions[function.name] = needed
+            return scaled
 
         intent = "In {} scales are applied to sums, and operands stay as narrow as they were loaded"
-        return joint_variant(text, facts, change, intent, "wrong pipe")
+        for variant in joint_variant(text, facts, change, intent, "wrong pipe"):
+            yield replace(variant, source=_with_guards(text, variant.source, conditions))
+
+
+def _with_guards(text: KernelText, source: str, conditions: Mapping[str, tuple[str, ...]]) -> str:
+    """Return a file in which launches of changed functions are the old ones of other types."""
+    for name in (name for name, needed in conditions.items() if needed):
+        changed = parse_kernel(source)
+        assert changed is not None
+        (launch,) = changed.launches_of(name)
+        old = text.functions[name]
+        old_node = renamed_function(old, changed.fresh(f"{name}_scaled"), old.body)
+        kept = launch_line(
+            old_node.name.value,
+            render_code(launch.grid),
+            arguments_of(launch),
+            options_of(launch),
+            launch.function.constants,
+        )
+        guarded = guarded_launch(" and ".join(conditions[name]), launch.statement, kept)
+        source = changed_text(
+            changed, added={name: [old_node]}, launches=[(launch.statement, guarded)]
+        )
+    return source
 
 
 def _with_plain_trips(
@@ -158,7 +216,10 @@ class _Sum:
 
     def value(self, side: int) -> cst.BaseExpression:
         """Return an operand, or what its name is assigned for this product alone."""
-        operand = self.dot.args[side].value
+        return self.own_value(self.dot.args[side].value)
+
+    def own_value(self, operand: cst.BaseExpression) -> cst.BaseExpression:
+        """Return a value, or what its name is assigned for this use alone."""
         if not isinstance(operand, cst.Name):
             return operand
         bindings = [m for m in assignments_in(self.loop.body) if m.target == operand.value]
@@ -177,25 +238,40 @@ class _Sum:
         return not names_within(node) & {self.loop.name, *assigned_names(*self.loop.body)}
 
 
-def _scaled_last(function: JitFunction, text: KernelText) -> cst.FunctionDef | None:
-    """Return a function without scales of operands; ``None`` if it has none that can leave."""
-    result = None
-    while (node := _without_first_scale(function, text)) is not None:
-        result, function = node, replace(function, node=node)
-    return result
+def _scaled_last(
+    function: JitFunction, text: KernelText, launch: Launch | None
+) -> tuple[cst.FunctionDef | None, tuple[str, ...]]:
+    """Return a function without scales of operands, and what the launcher has to ask for that.
+
+    Returns:
+        The function, ``None`` if it has no scales that can leave; and conditions.
+    """
+    result, conditions = None, list[str]()
+    while (changed := _without_first_scale(function, text, launch)) is not None:
+        result, function = changed[0], replace(function, node=changed[0])
+        conditions += changed[1]
+    return result, tuple(dict.fromkeys(conditions))
 
 
-def _without_first_scale(function: JitFunction, text: KernelText) -> cst.FunctionDef | None:
+def _without_first_scale(
+    function: JitFunction, text: KernelText, launch: Launch | None
+) -> tuple[cst.FunctionDef, tuple[str, ...]] | None:
     scalars = scalar_names(function, text.functions)
     for loop in function.loops:
         total = _scaled_sum(function, loop)
         for side in (1, 0) if total is not None else ():
             assert total is not None
-            value = total.value(side)
-            rest, scales = _value_and_scales(total, value, side, scalars)
-            if not scales or not all(total.is_kept(scale, value) for scale in scales):
+            value, conditions = total.value(side), tuple[str, ...]()
+            scaled = _before_rounding(total, value)
+            rest, scales = _value_and_scales(total, scaled, side, scalars)
+            if not scales or not all(total.is_kept(scale, scaled) for scale in scales):
                 continue
-            pairs = _without_scale(total, side, value, rest)
+            if scaled is value:
+                pairs = _without_scale(total, side, value, rest)
+            elif launch is None or (asked := _asked(rest, value, function, launch)) is None:
+                continue
+            else:
+                pairs, conditions = [(scaled, parenthesized(without_widening(rest)))], asked
             fixed = [scale for scale in scales if total.is_fixed(scale)]
             changing = [scale for scale in scales if not total.is_fixed(scale)]
             if changing or total.accumulates:  # integers are not added to fp32 within a product
@@ -204,9 +280,120 @@ def _without_first_scale(function: JitFunction, text: KernelText) -> cst.Functio
                 parse_statement(f"{total.name} = {total.name} * {render_code(scale)}")
                 for scale in fixed
             ]
-            scaled = [replace_each(loop.node, pairs), *after]
-            return with_each(function.node, {id(loop.node): scaled})
+            changed = [replace_each(loop.node, pairs), *after]
+            return with_each(function.node, {id(loop.node): changed}), conditions
     return None
+
+
+# ------------------------------------------------------------------------------- scales that round
+
+
+def _before_rounding(total: _Sum, value: cst.BaseExpression) -> cst.BaseExpression:
+    """Return what is rounded for a product alone; other values as they are."""
+    inner = converted_value(value)
+    if inner is None or without_widening(value) is not value:
+        return value
+    return total.own_value(inner)
+
+
+def _asked(
+    rest: cst.BaseExpression, value: cst.BaseExpression, function: JitFunction, launch: Launch
+) -> tuple[str, ...] | None:
+    """Return conditions under which unscaled weights do not overflow where scaled ones are rounded.
+
+    Whole numbers and floats of one byte are rounded by no more than scaled ones are.
+
+    Args:
+        rest: the weights.
+        value: scaled and rounded.
+        function: where.
+        launch: of it.
+
+    Returns:
+        Conditions of the launcher; ``None`` if they may overflow.
+    """
+    values = single_values(function.body, function.params)
+    kind, rest = plain_code(call_args(value)[0]), without_conversions(rest)
+    asked = list[str]()
+    if kind not in _HALVES:
+        owner = parse_expression(kind.removesuffix(".element_ty").removesuffix(".dtype"))
+        loaded = values.get(owner.value, owner) if isinstance(owner, cst.Name) else owner
+        tensor = _tensor_behind(loaded, launch)
+        if not tensor:
+            return None
+        asked += [f"{tensor}.element_size() == 2", f"{tensor}.is_floating_point()"]
+    loads = _LargestNumber(values, launch)
+    is_small = loads.of(rest) <= _LARGEST_HALF
+    is_loaded = called_name(_last_value(rest, values)) == "tl.load"
+    for tensor in loads.tensors:
+        asked.append(f"{tensor}.element_size() == 1")
+        if not is_loaded:
+            asked.append(f"not {tensor}.is_floating_point()")
+    return tuple(asked) if is_small else None
+
+
+def _last_value(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
+    """Return what a name, spread and converted or not, stands for."""
+    while True:
+        plain = without_conversions(node)
+        plain = plain.value if isinstance(plain, cst.Subscript) else plain
+        if isinstance(plain, cst.Name):
+            plain = values.get(plain.value, plain)
+        if plain is node:
+            return node
+        node = plain
+
+
+def _tensor_behind(load: cst.BaseExpression, launch: Launch) -> str:
+    """Return the launcher's name of a tensor that is loaded from; empty if it is not clear."""
+    bases = {load.value} if isinstance(load, cst.Name) else set[str]()
+    if called_name(load) == "tl.load" and isinstance(load, cst.Call):
+        bases = set(pointers_of(launch.function).bases(argument_of(load, 0, "pointer")))
+    arguments = [launch.arguments.get(base) for base in bases]
+    tensor = arguments[0] if len(arguments) == 1 else None
+    return tensor.value if isinstance(tensor, cst.Name) else ""
+
+
+class _LargestNumber:
+    """Bounds whole numbers by what computes them, and values of one byte.
+
+    Args:
+        values: of names.
+        launch: of the function that they are in.
+    """
+
+    def __init__(self, values: Values, launch: Launch) -> None:
+        self._values = values
+        self._launch = launch
+        self.tensors: list[str] = []
+        """Of the launcher, whose elements have to have one byte."""
+
+    def of(self, node: cst.BaseExpression) -> float:
+        """Return how large a value may be; infinite if nothing bounds it."""
+        node = _last_value(node, self._values)
+        number = integer_literal(node)
+        if number is not None:
+            return abs(number)
+        if isinstance(node, cst.BinaryOperation):
+            return self._of_operation(node)
+        if called_name(node) == "tl.where":
+            return max(map(self.of, call_args(node)[1:]))
+        tensor = _tensor_behind(node, self._launch)
+        if called_name(node) != "tl.load" or not tensor:
+            return math.inf
+        self.tensors.append(tensor)
+        return _LARGEST_BYTE
+
+    def _of_operation(self, node: cst.BinaryOperation) -> float:
+        if is_operation(node, cst.BitAnd):
+            numbers = map(integer_literal, (node.left, node.right))
+            return min((n for n in numbers if n is not None and n >= 0), default=math.inf)
+        if is_operation(node, cst.RightShift):
+            return self.of(node.left)
+        sides = self.of(node.left), self.of(node.right)
+        if is_operation(node, cst.Add, cst.Subtract):
+            return sum(sides)
+        return sides[0] * sides[1] if is_operation(node, cst.Multiply) else math.inf
 
 
 def _with_scaled_product(total: _Sum, scales: list[cst.BaseExpression], pairs: Pairs) -> Pairs:

@@ -185,3 +185,37 @@ def test_tiles_can_grow_afterwards(is_right):
     source = rewritten(Scales(), QUANTISED_MATMUL, **SIDES)
     (variant,) = variants(Retile(), source, **SIDES)
     assert is_right(variant, QUANTISED_MATMUL, **SIDES)
+
+
+ROUNDED = QUANTISED_MATMUL.replace(
+    "wide = w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
+    "wide = (w.to(tl.float32) * s[None, :]).to(x.dtype)\n        acc += tl.dot(x, wide)",
+)
+
+
+def test_weights_that_fit_16_bits_are_scaled_after_the_product(is_right):
+    (variant,) = variants(Scales(), ROUNDED, **SIDES)
+    assert "wide = w.to(x.dtype)\n        acc += tl.dot(x, wide)\n" in variant
+    assert "    acc = acc * s[None, :]\n" in variant
+    asked = "x.element_size() == 2 and x.is_floating_point() and w.element_size() == 1"
+    assert f"    if {asked}:\n        quantised_kernel[grid](" in variant
+    assert is_right(variant, ROUNDED, **SIDES)
+
+
+@pytest.mark.parametrize(
+    ("weights", "asked"),
+    [
+        ("(w & 0xF).to(tl.float32)", "if x.element_size() == 2 and x.is_floating_point():"),
+        ("(w - (w >> 4)).to(tl.float32)", "not w.is_floating_point()"),
+        ("tl.exp(w.to(tl.float32))", None),  # it may be infinite in 16 bits
+    ],
+)
+def test_what_may_overflow_stays_scaled(weights, asked):
+    source = ROUNDED.replace("w.to(tl.float32)", weights)
+    results = variants(Scales(), source, **SIDES)
+    assert len(results) == (asked is not None)
+    assert asked is None or asked in results[0]
+
+
+def test_scaled_values_that_become_integers_stay():
+    assert not variants(Scales(), ROUNDED.replace("to(x.dtype)", "to(tl.int8)"), **SIDES)
