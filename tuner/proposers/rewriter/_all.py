@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from solkit.tuner.proposers.rewriter._mutation import Rewrite
 from solkit.tuner.proposers.rewriter.aligned_rows import AlignedRows
+from solkit.tuner.proposers.rewriter.column_tiles import ColumnTiles
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.fixed_numbers import FixedNumbers
@@ -64,6 +65,7 @@ REWRITES: tuple[Rewrite, ...] = (
     FlatLoops(),
     WholeRow(),
     Unflatten(),
+    ColumnTiles(),
     Retile(),
     PrivateSums(),
     Split(),
@@ -105,6 +107,7 @@ _STRUCTURAL = (
     *(
         FlatLoops,
         Unflatten,
+        ColumnTiles,
         PrivateSums,
         Split,
         SharedLoops,

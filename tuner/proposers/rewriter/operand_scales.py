@@ -268,10 +268,12 @@ def _without_first_scale(
                 continue
             if scaled is value:
                 pairs = _without_scale(total, side, value, rest)
-            elif launch is None or (asked := _asked(rest, value, function, launch)) is None:
+            elif (
+                launch is None or (needed := _conditions_of(rest, value, function, launch)) is None
+            ):
                 continue
             else:
-                pairs, conditions = [(scaled, parenthesized(without_widening(rest)))], asked
+                pairs, conditions = [(scaled, parenthesized(without_widening(rest)))], needed
             fixed = [scale for scale in scales if total.is_fixed(scale)]
             changing = [scale for scale in scales if not total.is_fixed(scale)]
             if changing or total.accumulates:  # integers are not added to fp32 within a product
@@ -296,7 +298,7 @@ def _before_rounding(total: _Sum, value: cst.BaseExpression) -> cst.BaseExpressi
     return total.own_value(inner)
 
 
-def _asked(
+def _conditions_of(
     rest: cst.BaseExpression, value: cst.BaseExpression, function: JitFunction, launch: Launch
 ) -> tuple[str, ...] | None:
     """Return conditions under which unscaled weights do not overflow where scaled ones are rounded.
@@ -314,22 +316,22 @@ def _asked(
     """
     values = single_values(function.body, function.params)
     kind, rest = plain_code(call_args(value)[0]), without_conversions(rest)
-    asked = list[str]()
+    conditions = list[str]()
     if kind not in _HALVES:
         owner = parse_expression(kind.removesuffix(".element_ty").removesuffix(".dtype"))
         loaded = values.get(owner.value, owner) if isinstance(owner, cst.Name) else owner
         tensor = _tensor_behind(loaded, launch)
         if not tensor:
             return None
-        asked += [f"{tensor}.element_size() == 2", f"{tensor}.is_floating_point()"]
+        conditions += [f"{tensor}.element_size() == 2", f"{tensor}.is_floating_point()"]
     loads = _LargestNumber(values, launch)
     is_small = loads.of(rest) <= _LARGEST_HALF
     is_loaded = called_name(_last_value(rest, values)) == "tl.load"
     for tensor in loads.tensors:
-        asked.append(f"{tensor}.element_size() == 1")
+        conditions.append(f"{tensor}.element_size() == 1")
         if not is_loaded:
-            asked.append(f"not {tensor}.is_floating_point()")
-    return tuple(asked) if is_small else None
+            conditions.append(f"not {tensor}.is_floating_point()")
+    return tuple(conditions) if is_small else None
 
 
 def _last_value(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
