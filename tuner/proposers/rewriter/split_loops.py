@@ -83,6 +83,8 @@ _SCALAR_PARTS = (*_PARTS, 128, 256, 512)
 """Parts whose results are joined as one vector; others are joined one by one."""
 _MANY_TRIPS = 16
 """Trips of a loop over compile-time constants, such as a length that is one."""
+_FAR_LONGER = 32
+"""Times that a loop is as long as another whose parts are not worth a launch of their own."""
 _BLOCKS_PER_SM = 4
 """Programs for each multiprocessor that hide each other's latency; more parts cost traffic."""
 _MOST_AXES = 3
@@ -265,13 +267,14 @@ def _cut(launch: Launch, facts: Facts) -> _Cut:
     if launch.axes is None or len(launch.axes) > _MOST_AXES:
         return _Cut()
     body, result, phases = list(launch.function.body), list[cst.BaseStatement](), list[_Phase]()
+    longest = max((_trips(launch, loop, facts) or 0 for loop in launch.function.loops), default=0)
     for place, statement in enumerate(body):
         if isinstance(statement, cst.SimpleStatementLine):
             if _writes(statement) and expression_statement(statement) is None:
                 return _Cut()
             result.append(body[place])
             continue
-        loop, own = _long_loop(launch, statement, facts), list[_Phase]()
+        loop, own = _long_loop(launch, statement, facts, longest), list[_Phase]()
         if loop is not None:
             own = _phases_of_loop(launch, loop, body[:place], body[place + 1 :])
         elif not _writes(statement) and "return" not in render_code(statement):
@@ -305,19 +308,40 @@ def _loads_what_parts_write(launch: Launch, body: Body, phases: Sequence[_Phase]
     return False
 
 
-def _long_loop(launch: Launch, statement: cst.BaseStatement, facts: Facts) -> Loop | None:
-    """Return a loop over a size; one over compile-time constants alone if it has many trips."""
+def _long_loop(
+    launch: Launch, statement: cst.BaseStatement, facts: Facts, longest: int
+) -> Loop | None:
+    """Return a loop over a size; one over compile-time constants alone if it has many trips.
+
+    A loop that writes nothing stays in the later kernel if another one is far longer.
+    """
     loop = range_loop(statement)
-    if loop is None or not names_within(loop.start, loop.stop) <= {
-        *launch.function.constants,
-        "tl",
-    }:
+    if loop is None:
+        return None
+    trips = _trips(launch, loop, facts)
+    if trips is not None and trips * _FAR_LONGER <= longest and not _writes(statement):
+        return None
+    constants = {*launch.function.constants, "tl"}
+    if not names_within(loop.start, loop.stop) <= constants:
         return loop
+    step = in_launcher(loop.step, launch)
+    size = None if step is None else facts.size(step, launch)
+    if trips is None or size is None:
+        return None
+    return loop if trips >= _MANY_TRIPS * size else None
+
+
+def _trips(launch: Launch, loop: Loop, facts: Facts) -> int | None:
+    """Return how many elements a loop takes, whatever its step; ``None`` if that is not known.
+
+    Those of a loop that has others within are not.
+    """
     bounds = [in_launcher(node, launch) for node in (loop.start, loop.stop, loop.step)]
     start, stop, step = (None if b is None else facts.size(b, launch) for b in bounds)
-    if start is None or stop is None or step is None:
+    if start is None or stop is None or step is None or step < 1:
         return None
-    return loop if step > 0 and stop - start >= _MANY_TRIPS * step else None
+    is_nest = any(isinstance(node, (cst.For, cst.While)) for node in nodes_within(*loop.body))
+    return None if is_nest else stop - start
 
 
 def _writes(statement: cst.BaseStatement) -> bool:

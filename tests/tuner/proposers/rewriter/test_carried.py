@@ -429,3 +429,40 @@ def kernel(x):
     )
     (variant,) = variants(Split(), source, FEW_SMS, **ROWS)
     assert is_right(variant, source, **ROWS)
+
+
+SHORT_BEHIND_LONG = """
+def reference(x, w):
+    return x.sum(1) + w.sum(1)
+
+
+def inputs(M=3, device="cuda"):
+    return torch.randn(M, 1024, device=device), torch.randn(M, 16, device=device)
+
+
+@triton.jit
+def sums_kernel(x_ptr, w_ptr, y_ptr):
+    row = tl.program_id(0)
+    total = 0.0
+    more = 0.0
+    for i in range(0, 1024, 64):
+        total += tl.sum(tl.load(x_ptr + row * 1024 + i + tl.arange(0, 64)))
+    for j in range(0, 16):
+        more += tl.load(w_ptr + row * 16 + j)
+    tl.store(y_ptr + row, total + more)
+
+
+def kernel(x, w):
+    y = torch.empty(x.shape[0], device=x.device)
+    sums_kernel[(x.shape[0],)](x, w, y)
+    return y
+"""
+
+
+def test_a_short_loop_behind_a_long_one_gets_no_parts(is_right):
+    (variant,) = variants(Split(), SHORT_BEHIND_LONG, M=3)
+    assert variant.count("@triton.jit") == 2
+    assert is_right(variant, SHORT_BEHIND_LONG, M=3)
+    alike = SHORT_BEHIND_LONG.replace("1024", "128").replace("64", "8")
+    (variant,) = variants(Split(), alike, M=3)
+    assert variant.count("@triton.jit") == 3
