@@ -101,11 +101,28 @@ class Axes:
                 return
             a, b = lhs[at], rhs[at]
             if self.sizes[a] == self.sizes[b]:
+                rules = self._rule_of(a), self._rule_of(b)
                 self.tied[max(a, b)] = min(a, b)
+                self._tie_operands(*rules)
             elif self.sizes[a] > self.sizes[b]:
                 self.split(a, self.sizes[b])
             else:
                 self.split(b, self.sizes[a])
+
+    def _rule_of(self, atom: int) -> _Derived | None:
+        return next((rule for rule in self._derived if self.resolved(rule.dim) == (atom,)), None)
+
+    def _tie_operands(self, one: _Derived | None, other: _Derived | None) -> None:
+        """Tie what two equal dimensions are made of in the same way, as the parts of joined ones.
+
+        Raises:
+            MismatchError: their factors do not match.
+        """
+        if one is None or other is None or one.function is not other.function:
+            return
+        if [*map(self.size, one.operands)] == [*map(self.size, other.operands)]:
+            for lhs, rhs in zip(one.operands, other.operands):
+                self.tie(lhs, rhs)
 
     def split(self, atom: int, first: int) -> None:
         """Make an atom a product, the slower factor of the size `first`.

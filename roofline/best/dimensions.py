@@ -12,8 +12,8 @@ from solkit.roofline.best.graph import Graph, Node, Ref
 __all__ = ["Dimensions", "per_axis", "reduced_dims"]
 
 SAME = frozenset(
-    "_softmax _log_softmax softmax log_softmax cumsum cumprod logcumsumexp flip tril triu clone "
-    "detach alias lift_fresh _to_copy contiguous roll".split()
+    "_softmax _safe_softmax _log_softmax softmax log_softmax cumsum cumprod logcumsumexp flip tril "
+    "triu clone detach alias lift_fresh _to_copy contiguous roll".split()
 )
 REDUCTIONS = frozenset(
     "sum mean amax amin logsumexp prod var std norm linalg_vector_norm any all argmax argmin max "
@@ -400,9 +400,13 @@ def _cat(dims: Dimensions, node: Node) -> Dims:
             if axis != place:
                 dims.axes.tie(dim, result[axis])
     joined = dims.axes.dim(dims.shape(node)[place])
-    dims.axes.derive(joined, lambda *sizes: sum(sizes), *(part[place] for part in parts))
+    dims.axes.derive(joined, _total, *(part[place] for part in parts))
     result[place] = joined
     return tuple(result)
+
+
+def _total(*sizes: int) -> int:
+    return sum(sizes)
 
 
 def _select(dims: Dimensions, node: Node) -> Dims:

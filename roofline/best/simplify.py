@@ -15,7 +15,7 @@ __all__ = ["canonical", "free_labels", "merged_terms", "simplified"]
 
 
 def simplified(term: Term, labels: Labels, axes: Axes, normalised: Mapping[int, int]) -> Term:
-    """Return a term with fewer equations and leaves.
+    """Return a term with fewer equations and leaves; the number 0 if no indices solve them.
 
     Args:
         term: to simplify.
@@ -26,6 +26,8 @@ def simplified(term: Term, labels: Labels, axes: Axes, normalised: Mapping[int, 
     """
     while (simpler := _step(term, labels, axes, normalised)) is not None:
         term = simpler
+    if any(_never_solved(equation, labels, axes) for equation in term.equations):
+        return replace(term, factor=0.0, leaves=(), equations=())
     return _boxes_first(term, labels, axes)
 
 
@@ -111,6 +113,12 @@ def _always_solved(equation: Equation, label: int, labels: Labels, axes: Axes) -
     low, high = span(rest, labels, axes)
     constant = sign * equation.constant
     return low + constant >= 0 and high + constant < axes.sizes[labels.atoms[label]]
+
+
+def _never_solved(equation: Equation, labels: Labels, axes: Axes) -> bool:
+    """Tell whether no values of the labels solve an equation: parts of a joined tensor differ."""
+    low, high = span(equation.terms, labels, axes)
+    return not low <= -equation.constant <= high
 
 
 def _substituted(equation: Equation, other: Equation, label: int) -> Equation:

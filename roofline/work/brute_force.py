@@ -8,7 +8,7 @@ proven: one operation takes one element away, and ::
 
     operations = elements of the data - results
 
-holds for four kinds. Bytes then decide the bound.
+holds for five kinds, but for searches. Bytes then decide the bound.
 
 - *Pairs with fixed numbers.* Data meet numbers that follow from the program alone (bins, places,
   triangles), along a dimension that the data do not have, and a reduction follows. The numbers are
@@ -17,6 +17,9 @@ holds for four kinds. Bytes then decide the bound.
 - *Pairs of numbers.* A number of one tensor meets each number of another one in comparisons,
   sums, products, extrema; a sum, an extremum or a truth over one of the two follows. Sorting one of
   them, with running sums of powers, or a search, takes n log n.
+- *Searches.* Steps of a bisection, or of Newton's method, reduce the same data next to a number of
+  each line. Of sorted data, running sums of powers answer each step; where other functions are
+  summed and only compared, better searches need few steps. One visit counts, as it is traced.
 - *Common terms.* What all terms of a reduction share is added, or multiplied, behind it.
 - *Overlapping parts.* Reductions of slices of one tensor, or of elements that fixed places name
   several times, share what they sum.
@@ -75,6 +78,7 @@ def without_brute_force(
         return list(costs)  # symbols do not tell how many elements there are
     reduced = [_with_fixed_factor(op, cost, constants) for op, cost in zip(ops, costs)]
     reduced = _without_pairs(ops, reduced, constants, results)
+    reduced = _without_searches(ops, reduced, results)
     reduced = _without_common_terms(ops, reduced, results)
     return _without_overlaps(ops, reduced)
 
@@ -363,6 +367,122 @@ def _dimensions(op: TracedOp, use: TensorUse) -> list[int]:
     if dim is None or dim == []:
         return list(range(rank))
     return [d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])]
+
+
+# -------------------------------------------------------------------------------- searches
+
+_SEVERAL = 4
+"""Visits of the same data that make a search; mean and spread of a norm are two."""
+
+
+@dataclass(frozen=True)
+class _Lined:
+    """A function of each element of a tensor and of numbers of its lines.
+
+    Attributes:
+        data: storage, offset and strides of the tensor, all of whose elements are met.
+        lines: dimensions along which the numbers differ.
+        has_lines: whether there are such numbers.
+        is_plain: whether sums, products, comparisons and extrema alone make it.
+    """
+
+    data: tuple[int, ...]
+    lines: frozenset[int] = frozenset()
+    has_lines: bool = False
+    is_plain: bool = True
+
+
+def _without_searches(ops: Sequence[TracedOp], costs: Costs, results: Sequence[TensorUse]) -> Costs:
+    """Return the costs of ops, the dearest visit of data counted alone where there are several."""
+    readers: dict[int, list[int]] = defaultdict(list)
+    for position, op in enumerate(ops):
+        for storage in {use.storage for use in (*op.inputs, *op.written)}:
+            readers[storage].append(position)
+    lined = _functions_of_lines(ops)
+    spent: dict[int, int] = {}  # on the way to a function, from its data
+    for op, cost in zip(ops, costs):
+        if op.result.storage in lined:
+            own = sum((cost or Cost({})).operations.values())
+            spent[op.result.storage] = own + max(spent.get(use.storage, 0) for use in op.inputs)
+    returned = {use.storage for use in results}
+    visits: dict[tuple[tuple[int, ...], frozenset[int]], list[int]] = defaultdict(list)
+    for position, op in enumerate(ops):
+        function = lined.get(op.inputs[0].storage) if _is_reduction_alone(op) else None
+        over = frozenset(_dimensions(op, op.inputs[0])) if function is not None else frozenset()
+        if function is None or not function.has_lines or over & function.lines:
+            continue
+        if function.is_plain or _is_only_compared(position, ops, readers, returned):
+            visits[function.data, over].append(position)
+    skipped: set[int] = set()
+    for positions in visits.values():
+        if len(positions) >= _SEVERAL:
+            costs_by_visit = {p: spent[ops[p].inputs[0].storage] for p in positions}
+            skipped |= set(positions) - {max(costs_by_visit, key=costs_by_visit.__getitem__)}
+    for position in range(len(ops) - 1, -1, -1):
+        storage = ops[position].result.storage
+        is_inner = storage in lined and storage not in returned and bool(readers[storage])
+        if is_inner and skipped.issuperset(readers[storage]):
+            skipped.add(position)
+    return [Cost({}) if n in skipped and cost else cost for n, cost in enumerate(costs)]
+
+
+def _is_reduction_alone(op: TracedOp) -> bool:
+    return _reduces_pairs(op) and len(op.inputs) == len(op.outputs) == 1 and not op.written
+
+
+def _functions_of_lines(ops: Sequence[TracedOp]) -> dict[int, _Lined]:
+    """Return the functions of lines that a program makes, by storage."""
+    rewritten = {use.storage for op in ops for use in op.written}
+    lined: dict[int, _Lined] = {}
+    for op in ops:
+        if op.is_elementwise and len(op.outputs) == 1 and op.result.storage not in rewritten:
+            function = _function_of_lines(op, lined)
+            if function is not None:
+                lined[op.result.storage] = function
+    return lined
+
+
+def _function_of_lines(op: TracedOp, lined: Mapping[int, _Lined]) -> _Lined | None:
+    """Return an elementwise op as a function of one tensor's elements and numbers of lines."""
+    shape = op.result.shape
+    data: set[tuple[int, ...]] = set()
+    lines: set[int] = set()
+    has_lines, is_plain = False, _is_plain(op)
+    for use in op.inputs:
+        first = len(shape) - len(use.shape)
+        dims = enumerate(zip(use.shape, use.stride), first)
+        moving = {d for d, (n, step) in dims if n > 1 and step}
+        if len(moving) < sum(n > 1 for n in shape):
+            lines |= moving
+            has_lines = True
+            continue
+        before = lined.get(use.storage, _Lined((use.storage, use.offset, *use.stride)))
+        data.add(before.data)
+        lines |= before.lines
+        has_lines |= before.has_lines
+        is_plain &= before.is_plain
+    return _Lined(data.pop(), frozenset(lines), has_lines, is_plain) if len(data) == 1 else None
+
+
+def _is_only_compared(
+    position: int,
+    ops: Sequence[TracedOp],
+    readers: Mapping[int, Sequence[int]],
+    returned: Collection[int],
+) -> bool:
+    """Tell whether comparisons alone depend on a result, through functions of as many elements."""
+    waiting, count = [ops[position].result.storage], ops[position].result.numel
+    while waiting:
+        storage = waiting.pop()
+        if storage in returned:
+            return False
+        for reader in (ops[p] for p in readers[storage]):
+            if reader.operator.compares:
+                continue
+            if reader.written or not reader.is_elementwise or reader.result.numel != count:
+                return False
+            waiting.append(reader.result.storage)
+    return True
 
 
 # ----------------------------------------------------------------------------- common terms

@@ -73,7 +73,7 @@ def _derived(loaded: LoadedKernel, shape: Shape) -> Derivation:
         workload, _ = _problem_alone(loaded, shape, {})
         if workload.outputs:
             raise NoPlanError("it writes its results to arguments")
-        with fake_cuda.watching_guesses() as guesses:
+        with fake_cuda.watching_guesses() as guesses, fake_cuda.attention_taken_apart():
             graph = trace_graph(workload.run_reference, _inputs_of(workload))
     if guesses:
         raise NoPlanError("its path depends on data")

@@ -55,3 +55,23 @@ def test_keys_behind_a_table_count_as_far_as_their_sequence_is_long(work):
         "    return scores.masked_fill(hidden, float('-inf')).softmax(-1)",
     )
     assert result.dram_read_bytes == 2 * 9 * 512 * (2 + 100 + 8192) + 2 * 8
+
+
+def test_rows_whose_targets_are_ignored_are_not_read_though_a_mask_would_be_too_large(work):
+    """A quarter of 8192 rows of 16,384 classes is ignored, and labels are smoothed."""
+    result = work(
+        "torch.randn(8192, 16384, device=device, dtype=torch.bfloat16);"
+        "torch.where(torch.arange(8192, device=device) % 4 == 0, -1, 7)",
+        "return F.cross_entropy(a0, a1, ignore_index=-1, label_smoothing=0.1)",
+    )
+    assert result.dram_read_bytes == 2 * 6144 * 16384 + 8 * 8192
+
+
+def test_rows_that_two_millions_of_drawn_indices_name_are_read_once(work):
+    """Of 1,000,000 rows, 2^21 draws leave each out with a chance of exp(-2.097): 878,200 +- 300."""
+    result = work(
+        "torch.randn(1000000, 8, device=device); torch.randint(0, 1000000, (1 << 21,)).to(device)",
+        "return F.embedding(a1, a0).sum(0)",
+    )
+    rows = (result.dram_read_bytes - 8 * (1 << 21)) / (4 * 8)
+    assert abs(rows - 1e6 * (1 - (1 - 1e-6) ** (1 << 21))) < 2000

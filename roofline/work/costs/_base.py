@@ -150,7 +150,8 @@ def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0, dtype: s
     """
     if operand.dtype == torch.float4_e2m1fn_x2:
         multiply_adds *= 2  # two numbers to an element
-    if operand.dtype in (torch.int16, torch.int32, torch.int64, torch.bool):
+    is_integer = operand.dtype in (torch.int16, torch.int32, torch.int64, torch.bool)
+    if is_integer and dtype not in _INTEGERS:
         return Cost({"int32": 2 * multiply_adds + extra})
     if operand.dtype.is_complex:  # (a+bi)(c+di): four real multiply-adds
         real = "fp64" if operand.dtype == torch.complex128 else "fp32"

@@ -89,7 +89,10 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
     known_masks = [mask for mask in masks if mask is not None]
     if len(known_masks) == len(masks):
         return _tightened(box, both(functools.reduce(operator.or_, known_masks)))
-    return _tightened(box, _union(output, box, uses))
+    union = _union(output, box, uses)
+    if union is None and len(bounded) == len(boxes):
+        union = _lines(output, box, list(zip(bounded, uses)))
+    return _tightened(box, union)
 
 
 def _split_like(output: TensorUse, use: TensorUse) -> TensorUse:
@@ -233,6 +236,26 @@ def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | Non
     last = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
     pattern = joint_pattern(zip(blocks[1:], masks), -(-last // size))
     return both(None if pattern is None else pattern.under(blocks[0]))
+
+
+def _lines(output: TensorUse, box: Box, uses: Sequence[tuple[Box, TensorUse]]) -> Mask | None:
+    """Return the indices that `uses` want along the dimension that leaves most of a box out.
+
+    Args:
+        output: the tensor.
+        box: holds all that is wanted.
+        uses: each with its own box.
+    """
+    lines = [np.zeros(len(indices), dtype=bool) for indices in box]
+    for own, use in uses:
+        mask = _mask_over(own, output, use)
+        for axis, (line, indices, bounds) in enumerate(zip(lines, own, box)):
+            others = tuple(d for d in range(len(box)) if d != axis)
+            places = np.arange(len(indices)) * (indices.step // bounds.step)
+            places += (indices.start - bounds.start) // bounds.step
+            line[places] |= True if mask is None else mask.any(axis=others)
+    best = min(range(len(box)), key=lambda axis: lines[axis].mean(), default=None)
+    return None if best is None else both(as_axis(lines[best], best, len(box)))
 
 
 def _box(output: TensorUse, use: TensorUse) -> Box | None:

@@ -46,7 +46,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from solkit.adapters.fake_cuda.accelerator import fake_accelerator
-from solkit.adapters.fake_cuda.attention import fake_attention
+from solkit.adapters.fake_cuda.attention import attention_taken_apart, fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import (
@@ -111,6 +111,7 @@ __all__ = [
     "Compiler",
     "Extension",
     "InputContents",
+    "attention_taken_apart",
     "building_extensions",
     "capturing_graphs",
     "choosing_branches",

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 import torch
@@ -14,9 +16,15 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from solkit.adapters.fake_cuda.contents import KnownContents, computing_really, remember_contents
 
-__all__ = ["fake_attention", "flex_attention_of", "plain_causal_biases"]
+__all__ = [
+    "attention_taken_apart",
+    "fake_attention",
+    "flex_attention_of",
+    "plain_causal_biases",
+]
 
 _aten = torch.ops.aten
+_is_taken_apart = ContextVar("_is_taken_apart", default=False)
 
 _SCHEMAS = (
     "attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal) "
@@ -37,6 +45,16 @@ def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> N
     torch.library.register_fake("solkit::attention_backward", _backward_shapes, lib=own)
     for key in ("CUDA", "AutogradCUDA", "CPU", "AutogradCPU"):
         aten.impl("scaled_dot_product_attention", _call_attention, key)
+
+
+@contextmanager
+def attention_taken_apart() -> Iterator[None]:
+    """Make attention two products with a softmax between, for whoever looks at each of them."""
+    token = _is_taken_apart.set(True)
+    try:
+        yield
+    finally:
+        _is_taken_apart.reset(token)
 
 
 def _attention_shape(
@@ -64,8 +82,8 @@ def _call_attention(
 ) -> torch.Tensor:
     """Call one op; for real tensors, and under `torch.func`'s transforms, a decomposition."""
     tensors = [t for t in (query, key, value, attn_mask) if t is not None]
-    transformed = torch._C._functorch.maybe_current_level() is not None
-    if transformed or not any(isinstance(t, FakeTensor) for t in tensors):
+    apart = _is_taken_apart.get() or torch._C._functorch.maybe_current_level() is not None
+    if apart or not any(isinstance(t, FakeTensor) for t in tensors):
         mask = _added_mask(attn_mask, query.dtype)
         whole = _aten._scaled_dot_product_attention_math(
             query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa

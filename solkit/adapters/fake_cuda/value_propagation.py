@@ -43,7 +43,10 @@ __all__ = ["compute_known", "propagate_values"]
 _aten = torch.ops.aten
 
 _SLOW = 1 << 20
-"""The most elements that are sorted, drawn and so on: about 50 ms an op."""
+"""The most elements that are sorted and so on: about 50 ms an op."""
+
+_DRAWN = 1 << 22
+"""The most integers that are drawn: indices of a table of embeddings."""
 
 _PRODUCT = 1 << 24
 """The most multiply-adds of a matrix product: about 10 ms."""
@@ -383,7 +386,7 @@ _COPIES = (_aten.clone, _aten._to_copy)
 _SORTS = (
     *(_aten.sort, _aten.topk, _aten.argsort, _aten.kthvalue, _aten.median, _aten.mode),
     *(_aten._unique2, _aten.unique_dim, _aten.unique_consecutive, _aten.histc),
-    *(_aten.randint, _aten.randperm, _aten.scatter_add, _aten.index_add),
+    *(_aten.randperm, _aten.scatter_add, _aten.index_add),
 )
 _PRODUCTS = (_aten.mm, _aten.bmm, _aten.addmm, _aten.baddbmm, _aten.mv, _aten.dot, _aten.addmv)
 _HEAVY = ("linalg", "convolution", "fft", "attention", "batch_norm", "upsample", "cdist")
@@ -404,6 +407,8 @@ def _is_affordable(
         return products <= patience * _PRODUCT
     if packet in _SORTS:
         return largest <= patience * _SLOW
+    if packet is _aten.randint:
+        return largest <= patience * _DRAWN
     if any(name in str(packet) for name in _HEAVY):
         return largest <= _SLOW >> 4
     return all(tensor.numel() <= most_elements(tensor) for tensor in tensors)

@@ -75,6 +75,24 @@ def test_joined_keys_are_multiplied_part_by_part():
     assert [result for result in re.findall(r'->(\w*)"', code) if len(result) > 1] == []
 
 
+def test_joined_queries_meet_joined_keys_part_by_part():
+    """Latent attention of one query: keys of 24 numbers from the cache, and 8 of their places.
+
+    Keys and values of 512 tokens are never made; nor do parts meet that lie elsewhere.
+    """
+
+    def reference(cache, places, weight, query, query_places):
+        keys, values = (cache @ weight).split([24, 16], -1)
+        whole = torch.cat([query, query_places], -1)
+        return F.scaled_dot_product_attention(whole, torch.cat([keys, places], -1), values)
+
+    shapes = (512, 32), (512, 8), (32, 40), (1, 24), (1, 8)
+    code = equal(derived(reference, *shapes))
+    assert [result for result in re.findall(r'->(\w*)"', code) if len(result) > 1] == []
+    assert "F.pad" not in code
+    assert code.count("einsum") == 6  # one takes the keys' part of the weight
+
+
 def test_a_repeated_product_is_made_once():
     code = equal(
         derived(lambda x, w: torch.cat([torch.tanh(x @ w), x @ (w * 2)], -1), (64, 64), (64, 64))

@@ -9,6 +9,14 @@ import pytest
 
 F, I64 = 4, 8  # bytes of a float32 and of an int64
 MASK = "torch.where(a0[:, None, :], d, 1e4)"
+BISECTIONS = """
+low, high = a0.amin(-1, True) - 1, a0.amax(-1, True)
+for _ in range(16):
+    middle = (low + high) / 2
+    above = (torch.relu(a0 - middle) ** POWER).sum(-1, True) > 1
+    low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+return torch.relu(a0 - low) ** POWER
+"""
 PLACES = "i = arange(64, d=f32)\nd = (i[:, None] - i[None, :]) ** 2\n"
 
 PROBLEMS = {
@@ -164,7 +172,31 @@ PROBLEMS = {
         I64 * 1024,
         "integers do not change by a small step",
     ),
+    "sixteen bisections of a row's threshold: a sort, running sums, a search and the result": (
+        "R(8, 64)",
+        BISECTIONS.replace("POWER", "2"),
+        {"fp32": (2 * 512, 8 * 64 * (6 + 2 + 2 + 3) + 8 * 64), "int32": (0, 16 * 8)},
+        F * 512,
+        F * 512,
+        "numbers below the threshold are not needed",
+    ),
+    "bisections of a sum of other powers: one visit of them, and the result": (
+        "R(8, 64)",
+        BISECTIONS.replace("POWER", "2.5"),
+        # a difference, a ReLU, two products, and a sum of one visit; both ends of the search
+        {"fp32": (4 * 512, (4 + 5 + 2) * 512 + 4 * 16 * 8), "sfu": 2 * 512, "int32": (0, 16 * 8)},
+        F * 512,
+        F * 512,
+        "numbers below the threshold are not needed",
+    ),
     # ------------------------------------------------- pairs that a kernel visits, as the reference
+    "sums of exponentials that are more than compared: every one": (
+        "R(8, 64); R(8, 1, 5)",
+        "return torch.stack([torch.exp(a0 * a1[..., i]).sum(-1) for i in range(5)])",
+        {"fp32": 5 * (512 + 8 * 63), "sfu": 5 * 512},
+        F * (512 + 40),
+        F * 40,
+    ),
     "the nearest of points in space: every pair": (
         "R(64, 3); R(32, 3)",
         "return (a0[:, None, :] - a1).square().sum(-1).amin(1)",

@@ -221,6 +221,11 @@ KINDS = {
         "return a0.float() @ a1.float()",
         "int8",
     ),
+    "two of int8 as int32": (
+        "I(99, 64, 64, d=i8); I(99, 64, 64, d=i8)",
+        "return a0.int() @ a1.int()",
+        "int8",
+    ),
     # what the result needs
     "a result of bf16": ("R(64, 64); R(64, 64)", "return (a0 @ a1).to(bf16)", "fp32~half"),
     "a result of bf16 and one of fp32": (
