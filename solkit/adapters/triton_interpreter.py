@@ -72,6 +72,7 @@ def install() -> None:
     _spare_overflow_checks()
     _remember_dtypes()
     _widen_bfloat16()
+    _copy_spread_operands()
 
 
 def _spare_overflow_checks() -> None:
@@ -184,6 +185,33 @@ def _widen_bfloat16() -> None:
     reductions: Any = interpreter.ReduceOps
     reductions.sum = _summed_in_fp32(reductions.sum)
     builder.widens_bfloat16 = True
+
+
+def _copy_spread_operands() -> None:
+    """Give atomic operations operands of their own: a value that numpy spreads over a block is one.
+
+    Triton's interpreter takes all elements from the address of the first, and read what lies behind
+    it: ``mask[:, None]`` of one row masked any others.
+    """
+    builder: Any = interpreter.InterpreterBuilder
+    if getattr(builder, "copies_spread_operands", False):
+        return
+    for name in ("create_atomic_rmw", "create_atomic_cas"):
+        setattr(builder, name, _with_own_operands(getattr(builder, name)))
+    builder.copies_spread_operands = True
+
+
+def _with_own_operands(original: Callable[..., TensorHandle]) -> Callable[..., TensorHandle]:
+    def call(self: Any, *args: Any) -> TensorHandle:
+        own = [
+            TensorHandle(np.ascontiguousarray(arg.data), arg.dtype)
+            if isinstance(arg, TensorHandle)
+            else arg
+            for arg in args
+        ]
+        return original(self, *own)
+
+    return call
 
 
 def _through_fp32(original: Callable[..., TensorHandle]) -> Callable[..., TensorHandle]:

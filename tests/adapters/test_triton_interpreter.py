@@ -196,3 +196,32 @@ answer += [out[4, 16:32].tolist() == list(range(-5, 11))]
 
 def test_bfloat16_is_computed_with_its_values(answer):
     assert answer("bfloat16", BFLOAT16) == [True] * 7
+
+
+ATOMICS = """
+import torch
+import triton
+import triton.language as tl
+from solkit.adapters import triton_interpreter
+
+triton_interpreter.install()
+triton_interpreter.install()
+
+@triton.jit
+def add(out, n, ROWS: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    at = row[:, None] * 16 + tl.arange(0, 16)[None, :]
+    value = tl.broadcast_to(tl.full((1, 1), 1.5, tl.float32), (ROWS, 16))
+    tl.atomic_add(out + at, value, mask=(row < n)[:, None])
+
+sums = []
+for rows in (1, 2):
+    out = torch.zeros(8, 16)
+    add[(8 // rows,)](out, 5, ROWS=rows)
+    sums.append(out.sum(1).tolist())
+answer = sums
+"""
+
+
+def test_atomic_operations_take_a_mask_and_a_value_that_are_spread_over_a_block(answer):
+    assert answer("atomics", ATOMICS) == [[24.0] * 5 + [0.0] * 3] * 2

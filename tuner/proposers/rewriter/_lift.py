@@ -136,6 +136,8 @@ class _Body:
         for index, statement in enumerate(body):
             if isinstance(statement, cst.If):
                 branch = self._lift_branch(statement, body[index + 1 :])
+                if branch is None:
+                    branch = self._own_ends(statement, body[index + 1 :])
                 if branch is not None:
                     return [*statements, *branch]
             statements += self.statement(statement)
@@ -241,10 +243,10 @@ class _Body:
         return with_body(statement, body)
 
     def _require_same_axes(self, before: Mapping[str, Kind], written: Sequence[str]) -> None:
-        """Raise `_RestartError` if a name without the axis gains it in a block that assigns it."""
+        """Raise `_RestartError` if a name gains or loses the axis in a block that assigns it."""
         for name in written:
             old = before.get(name)
-            if old is not None and not old.lifted and self._is_lifted(name):
+            if old is not None and old.lifted != self._is_lifted(name):
                 raise _RestartError(name)
 
     # ------------------------------------------------------------------------- branches
@@ -258,10 +260,50 @@ class _Body:
         branch = with_body(statement, self.inner_block(statements_of(statement)))
         self._require_same_axes(before, assigned_names(statement))
         if isinstance(statement.orelse, cst.Else):
-            other = with_body(statement.orelse, self.inner_block(statements_of(statement.orelse)))
-            self._require_same_axes(before, assigned_names(statement))
-            branch = branch.with_changes(orelse=other)
+            first, self.lifting.kinds = self.lifting.kinds, dict(before)
+            side = statements_of(statement.orelse)
+            branch = branch.with_changes(orelse=with_body(statement.orelse, self.inner_block(side)))
+            self._require_same_axes(before, assigned_names(*side))
+            self._require_same_axes(first, assigned_names(*side))
+            if any(
+                first[name].rank != k.rank
+                for name, k in self.lifting.kinds.items()
+                if name in first
+            ):
+                raise CannotLiftError(f"axes behind if {render_code(statement.test)}")
+            self.lifting.kinds = {**first, **self.lifting.kinds}
         return branch
+
+    def _own_ends(self, statement: cst.If, rest: Body) -> list[cst.BaseStatement] | None:
+        """Lift a branch whose sides leave blocks of other axes, with all that follows on each side.
+
+        A constant decides it: Triton compiles one of the sides. ``None`` if the axes are the same.
+        """
+        if not isinstance(statement.orelse, cst.Else) or self.depth:
+            return None
+        sides = (statements_of(statement), statements_of(statement.orelse))
+        ranks = [self._ranks_behind(side) for side in sides]
+        if all(ranks[0][name] == ranks[1][name] for name in set(ranks[0]) & set(ranks[1])):
+            return None
+        kinds, values = dict(self.lifting.kinds), dict(self.values)
+        lifted = []
+        for side, is_true in zip(sides, (True, False), strict=True):
+            self.lifting.kinds, self.values = dict(kinds), dict(values)
+            known = [] if names_within(statement.test) & set(assigned_names(*side)) else [is_true]
+            lifted.append(self.inner_block([*side, *_decided(rest, statement.test, known)]))
+        other = with_body(statement.orelse, lifted[1])
+        return [with_body(statement, lifted[0]).with_changes(orelse=other)]
+
+    def _ranks_behind(self, body: Body) -> dict[str, int]:
+        """Return the axes of what statements assign, as they leave it."""
+        kinds, values = self.lifting.kinds, self.values
+        self.lifting.kinds, self.values = dict(kinds), dict(values)
+        try:
+            self.inner_block(body)
+            ends = self.lifting.kinds
+        finally:
+            self.lifting.kinds, self.values = kinds, values
+        return {name: ends[name].rank for name in assigned_names(*body) if name in ends}
 
     def _lift_branch(self, statement: cst.If, rest: Body) -> list[cst.BaseStatement] | None:
         """Narrow the mask by ``if outside: return``, or a last statement ``if inside:``.
@@ -516,6 +558,27 @@ class _Body:
     def _mask_value(self, value: Lifted, fill: str) -> str:
         mask = self.mask + self._axes_behind(value.kind.rank)
         return f"tl.where({mask}, {render_code(value.node)}, {fill})"
+
+
+def _decided(
+    body: Body, test: cst.BaseExpression, sides: Sequence[bool]
+) -> list[cst.BaseStatement]:
+    """Return statements without branches on a test of which only some sides are left."""
+    changes = names_within(test) & set(assigned_names(*body)) or calls_within(test)
+    if len(sides) != 1 or changes:
+        return list(body)
+    (is_true,) = sides
+    result: list[cst.BaseStatement] = []
+    for statement in body:
+        if not isinstance(statement, cst.If) or render_code(statement.test) != render_code(test):
+            result.append(statement)
+        elif is_true:
+            result += statements_of(statement)
+        elif isinstance(statement.orelse, cst.If):
+            result.append(statement.orelse)
+        elif statement.orelse is not None:
+            result += statements_of(statement.orelse)
+    return result
 
 
 def _narrowed(call: cst.Call, taken: str, mask_at: int) -> cst.Call:

@@ -110,6 +110,8 @@ class Lifting:
             return self._subscript(node)
         if isinstance(node, cst.Call):
             return self._lift_call(node)
+        if isinstance(node, cst.Attribute) and node.attr.value == "dtype":
+            return Lifted(node, _SCALAR)  # of a block's elements, whatever its axes
         if any(self.kinds.get(name, _SCALAR).lifted for name in names_within(node)):
             raise CannotLiftError(render_code(node))
         return Lifted(node, _SCALAR)
@@ -252,19 +254,21 @@ class Lifting:
         axis = argument_of(node, 1, "axis")
         rank = value.kind.rank
         if axis is None or render_code(axis) == "None":
-            if rank > 1 and value.kind.lifted:
-                raise CannotLiftError(render_code(node))
-            place, remaining = 0, 0
+            places, remaining = range(rank), 0
         else:
             index = integer_literal(axis)
             if index is None:
                 raise CannotLiftError(render_code(node))
-            place, remaining = index, rank - 1
+            places, remaining = range(index, index + 1), rank - 1
         if not value.kind.lifted:
             return Lifted(node, Kind(remaining, False))
-        if rank == 0:
+        is_index = _unqualified_name(called_name(node)).startswith("arg")
+        words = {arg.keyword.value for arg in node.args if arg.keyword is not None}
+        if rank == 0 or (is_index and len(places) > 1) or words - {"input", "axis"}:
             raise CannotLiftError(render_code(node))
-        text = f"{called_name(node)}({render_code(value.node)}, axis={place + 1})"
+        text = render_code(value.node)
+        for place in reversed(places):
+            text = f"{called_name(node)}({text}, axis={place + 1})"
         return Lifted(parse_expression(text), Kind(remaining, True))
 
     def _scan(self, node: cst.Call) -> Lifted:

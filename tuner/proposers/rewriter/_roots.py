@@ -9,7 +9,9 @@ from __future__ import annotations
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import (
+    MOST_STEPS,
     argument_of,
+    assigned_names,
     called_name,
     calls_within,
     nodes_within,
@@ -17,7 +19,15 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import Launch, launcher_definition
 
-__all__ = ["ALLOCATORS", "TENSOR_QUERIES", "allocated_tensor", "element_uses", "root_name"]
+__all__ = [
+    "ALLOCATORS",
+    "SIZE_CALLS",
+    "TENSOR_QUERIES",
+    "allocated_tensor",
+    "element_uses",
+    "is_size",
+    "root_name",
+]
 
 ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 TENSOR_QUERIES = frozenset(
@@ -27,6 +37,8 @@ TENSOR_QUERIES = frozenset(
     )
 )
 """Attributes, and methods that only ask: what a tensor tells whatever its elements are."""
+SIZE_CALLS = ("triton.cdiv", "triton.next_power_of_2", "int", "min", "max")
+_SIZE_METHODS = ("numel", "size", "stride", "dim", "element_size")
 _VIEWS = frozenset(
     f"torch.{name}"
     for name in (
@@ -99,6 +111,25 @@ def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
             value = definition
         else:
             return ""
+
+
+def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = MOST_STEPS) -> bool:
+    """Tell whether an expression is an integer or a shape, whose value no tensor's elements are."""
+    if isinstance(value, cst.Name):
+        if not steps or assigned_names(launcher).count(value.value) != 1:
+            return False
+        definition = _definition(value.value, launcher)
+        return definition is not None and is_size(definition, launcher, steps - 1)
+    if isinstance(value, cst.Subscript):
+        return is_size(value.value, launcher, steps)
+    if isinstance(value, cst.BinaryOperation):
+        return all(is_size(side, launcher, steps) for side in (value.left, value.right))
+    if isinstance(value, cst.Call) and called_name(value) in SIZE_CALLS:
+        return all(is_size(arg.value, launcher, steps) for arg in value.args)
+    if isinstance(value, cst.Call):
+        return called_name(value).split(".")[-1] in _SIZE_METHODS
+    is_shape = isinstance(value, cst.Attribute) and value.attr.value == "shape"
+    return is_shape or isinstance(value, cst.Integer)
 
 
 def _is_view(definition: cst.BaseExpression) -> bool:

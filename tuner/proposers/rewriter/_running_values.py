@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._nodes import (
     Assignment,
@@ -42,6 +43,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import all_names
 
 __all__ = ["Running", "RunningKind", "combiner", "with_running_values", "writes_by"]
@@ -94,7 +96,6 @@ class Running:
         kind: of its update.
         element: the name of what a trip brings.
         factor: of a recurrence, the name of what the total is multiplied by.
-        start: the total's first value.
     """
 
     name: str
@@ -102,7 +103,6 @@ class Running:
     kind: RunningKind
     element: str
     factor: str
-    start: Start
 
 
 def with_running_values(
@@ -119,16 +119,40 @@ def with_running_values(
     """
     body, result = list(trip), dict[str, Running]()
     for total in sorted(names_read_first(body) & set(assigned_names(*body))):
-        start = start_of_name(total, before)
-        changed = None if start is None else _with_running_value(body, total, start, taken)
+        dtype = _type_of_total(total, before)
+        changed = _with_running_value(body, total, dtype, taken) if dtype else None
         if changed is not None:
             body, running = changed
             result[running.name] = running
     return body, result
 
 
+def _type_of_total(total: str, before: Sequence[cst.BaseStatement]) -> str:
+    """Return the type of a total as code: its own if it is a block, such as a state that is loaded.
+
+    A plain number has no type of its own. Empty for other forms.
+    """
+    start = start_of_name(total, before)
+    if start is not None:
+        return f"tl.{start.dtype}"
+    bindings = [b for b in assignments_in(walk_statements(before)) if b.target == total]
+    named = sum(assigned_names(s).count(total) for s in before)
+    if not bindings or bindings[0].operator or len(bindings) != named:
+        return ""
+    is_block = all(b.operator or _is_block(b.value) for b in bindings)
+    return f"{total}.dtype" if is_block else ""
+
+
+def _is_block(value: cst.BaseExpression) -> bool:
+    """Tell whether a value is a block that is made or loaded, also in another type."""
+    func = value.func if isinstance(value, cst.Call) else None
+    if isinstance(func, cst.Attribute) and func.attr.value == "to":
+        return _is_block(func.value)
+    return called_name(value) in ("tl.load", "tl.zeros", "tl.full")
+
+
 def _with_running_value(
-    body: Sequence[cst.BaseStatement], total: str, start: Start, taken: set[str]
+    body: Sequence[cst.BaseStatement], total: str, dtype: str, taken: set[str]
 ) -> tuple[list[cst.BaseStatement], Running] | None:
     place = _only_place(body, total)
     if place is None:
@@ -155,12 +179,12 @@ def _with_running_value(
         value = substitute_names(
             value, {n: v for n, v in parts.items() if total in names_within(v)}
         )
-    update = _update(value, total, start.dtype)
+    update = _update(value, total, dtype)
     behind = [substitute_names(s, {total: cst.Name(name)}) for s in kept[place + 1 :]]
     if update is None or not any(count_uses(s, name) for s in behind):
         return None
     kind, factor, element = update
-    if start.is_integer and kind in (RunningKind.MAXIMUM, RunningKind.MINIMUM):
+    if dtype != "tl.float32" and kind in (RunningKind.MAXIMUM, RunningKind.MINIMUM):
         return None  # no integer is the least of all types
     names = [free_name(f"{total}_{word}", taken) for word in ("taken", "factor")]
     lines = [f"{names[0]} = {element}"]
@@ -171,9 +195,9 @@ def _with_running_value(
     lines.append(f"{name} = {placeholder}")
     changed = [*kept[:place], *parse_statements("\n".join(lines) + "\n"), *behind]
     changed = _without_parts([s for s in changed if render_code(s) != "pass"], total)
-    if any(total in names_within(statement) for statement in changed):
+    if any(element_uses(statement, total) for statement in changed):
         return None
-    return changed, Running(name, total, kind, names[0], names[1], start)
+    return changed, Running(name, total, kind, names[0], names[1])
 
 
 def writes_by(body: Sequence[cst.BaseStatement], names: Collection[str]) -> bool:
@@ -224,7 +248,7 @@ def _update(
         args = [arg.value for arg in cst.ensure_type(value, cst.Call).args]
         rest = [arg for arg in args if render_code(arg) != total]
         is_plain = len(args) == 2 and len(rest) == 1 and total not in names_within(rest[0])
-        return (kind, "", f"tl.cast({render_code(rest[0])}, tl.{dtype})") if is_plain else None
+        return (kind, "", f"tl.cast({render_code(rest[0])}, {dtype})") if is_plain else None
     affine = _affine(value, total, dtype)
     if affine is None or affine == ("", ""):
         return None
@@ -248,7 +272,7 @@ def _affine(value: cst.BaseExpression, total: str, dtype: str) -> tuple[str, str
     if total in names_within(other) or (inner := _affine(own, total, dtype)) is None:
         return None
     factor, added = inner
-    code = f"tl.cast({render_code(other)}, tl.{dtype})"
+    code = f"tl.cast({render_code(other)}, {dtype})"
     if isinstance(value.operator, cst.Multiply):
         return f"{factor} * {code}" if factor else code, f"({added}) * {code}" if added else ""
     if isinstance(value.operator, cst.Add):

@@ -52,7 +52,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
-from solkit.tuner.proposers.rewriter._roots import root_name
+from solkit.tuner.proposers.rewriter._roots import is_size, root_name
 
 __all__ = [
     "BlockedLoop",
@@ -374,7 +374,9 @@ def argument_bases(launch: Launch, call: cst.Call) -> frozenset[str]:
     """Return the tensors that a call's pointer may start from; ``""`` for what is not clear."""
     arguments = launch.arguments
     bases = pointers_of(launch.function).bases(argument_of(call, 0, "pointer"))
-    return frozenset(_tensor_of(arguments[b], launch) if b in arguments else b for b in bases)
+    tensors = {b for b in bases if b not in arguments or not is_size(arguments[b], launch.launcher)}
+    named = (_tensor_of(arguments[b], launch) if b in arguments else b for b in tensors)
+    return frozenset(named) or frozenset({""})
 
 
 def without_repeats(

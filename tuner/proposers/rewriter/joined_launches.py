@@ -54,7 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     is_changed_between,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, SIZE_CALLS, is_size
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
@@ -64,8 +64,6 @@ __all__ = ["JoinLaunches"]
 _MOST_LAUNCHES = 8
 _MOST_JOINS = 4
 _MOST_AXES = 3  # of a grid
-_SIZE_CALLS = ("triton.cdiv", "triton.next_power_of_2", "int", "min", "max")
-_SIZE_METHODS = ("numel", "size", "stride", "dim", "element_size")
 _VIEWS = ("view", "transpose", "permute", "unsqueeze", "squeeze", "t")
 """Methods of tensors that never read or write an element."""
 """Calls whose values are numbers; ``tl.where`` of pointers has another base by its operands."""
@@ -348,7 +346,7 @@ def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression | str]:
     """Return an operation's sign or a call's function, and its operands; empty for others."""
     if isinstance(node, cst.BinaryOperation):
         return [render_code(node.operator), node.left, node.right]
-    if isinstance(node, cst.Call) and called_name(node) in _SIZE_CALLS:
+    if isinstance(node, cst.Call) and called_name(node) in SIZE_CALLS:
         return [called_name(node), *(arg.value for arg in node.args)]
     return []
 
@@ -368,7 +366,7 @@ def _definition(
         value = _assigned_value(statement, name)
         if value is not None:
             fixed = all(_is_fixed(other, launcher) for other in names_within(value))
-            return value if fixed and _is_size(value, launcher, steps - 1) else None
+            return value if fixed and is_size(value, launcher, steps - 1) else None
     return None
 
 
@@ -401,22 +399,6 @@ def _params(launcher: cst.FunctionDef) -> set[str]:
     params = launcher.params
     listed = [*params.posonly_params, *params.params, *params.kwonly_params]
     return {param.name.value for param in listed}
-
-
-def _is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int) -> bool:
-    """Tell whether an expression is an integer or a shape, whose value no tensor's elements are."""
-    if isinstance(value, cst.Name):
-        return _definition(value.value, launcher, steps) is not None
-    if isinstance(value, cst.Subscript):
-        return _is_size(value.value, launcher, steps)
-    if isinstance(value, cst.BinaryOperation):
-        return all(_is_size(side, launcher, steps) for side in (value.left, value.right))
-    if isinstance(value, cst.Call) and called_name(value) in _SIZE_CALLS:
-        return all(_is_size(arg.value, launcher, steps) for arg in value.args)
-    if isinstance(value, cst.Call):
-        return called_name(value).split(".")[-1] in _SIZE_METHODS
-    is_shape = isinstance(value, cst.Attribute) and value.attr.value == "shape"
-    return is_shape or isinstance(value, cst.Integer)
 
 
 # ------------------------------------------------------------------------------- what is written

@@ -75,6 +75,15 @@ COLUMNS = (
     .replace("[(x.shape[0],)](x, y, x.shape[1])", "[(1,)](x, y, x.shape[1], x.shape[0])")
     .replace("(M, N, device", "(N, M, device")
 )
+STATE = (  # pointers move on, by a stride that the launcher asks a tensor for
+    COLUMNS.replace("tl.full((4,), 2.0, tl.float32)", "tl.load(s_ptr + cols, cols < M, other=0.0)")
+    .replace("x_ptr, y_ptr, M, N", "x_ptr, y_ptr, s_ptr, M, N, stride")
+    .replace("x, y, x.shape[1]", "x, y, torch.full_like(x[0], 2.0), x.shape[1]")
+    .replace("x.shape[0])\n", "x.shape[0], x.stride(0))\n")
+    .replace("_ptr + i * M + cols", "_ptr + at")
+    .replace("    for i in range(N):\n", "    at = cols + 0\n    for i in range(N):\n")
+    .replace("mask=cols < M)\n\n", "mask=cols < M)\n        at += stride\n\n")
+)
 
 
 @pytest.mark.quick("sums")
@@ -86,11 +95,15 @@ COLUMNS = (
         (LEAST, "tl.associative_scan("),
         (AVERAGES, "tl.associative_scan(("),
         (COLUMNS, "tl.broadcast("),
+        (STATE, "total_taken = tl.cast(x, total.dtype)"),
         (DOWN, "reverse=True"),
         (HANDED_ON, "tl.cumsum("),
         (OF_SUMS, "tl.cumsum(sums_taken"),
     ],
-    ids=["sums", "products", "least", "averages", "of columns", "down", "handed on", "of totals"],
+    ids=[
+        *("sums", "products", "least", "averages", "of columns", "of a state"),
+        *("down", "handed on", "of totals"),
+    ],
 )
 def test_running_values_are_scans(source: str, scan: str, is_right: Callable[..., bool]) -> None:
     plain = canonical_form(HEADER + source).removeprefix(HEADER)
@@ -111,7 +124,7 @@ def test_running_values_are_scans(source: str, scan: str, is_right: Callable[...
         ("row + i, total)", "row + i // 2, total)"),
         ("row + i, total)", "row + total.to(tl.int32), x)"),
         ("x_ptr + row + i)", "y_ptr + row + i - 1)"),
-        ("total = 0.0", "total = tl.load(x_ptr)"),  # of a type that is not known
+        ("total = 0.0", "total = N * 0.0"),  # of a type that is not known
         (UPDATE, "        if x > 1:\n            total += x\n"),
         (UPDATE, "        kept = total * x\n        x = 0.5 * x\n        total = kept + x\n"),
     ],

@@ -178,3 +178,49 @@ def test_a_tile_of_taps_is_right(is_right):
 def test_other_branches_keep_a_flat_index(old, new):
     assert old in TAPS
     assert not variants(Unflatten(), TAPS.replace(old, new), **PLANES)
+
+
+TOTALS = """
+def reference(x):
+    return x.sum((1, 2)) * 2 if PER == 1 else x.sum(2).flatten() * 2
+
+
+PER = 1
+
+
+def inputs(N=5, device="cuda"):
+    return torch.rand(N, 8, 4, device=device)
+
+
+@triton.jit
+def totals(x, y, PER: tl.constexpr, A: tl.constexpr):
+    pid = tl.program_id(0)
+    v = tl.load(x + pid * A * 4 + tl.arange(0, A)[:, None] * 4 + tl.arange(0, 4)[None, :])
+    if PER == 1:
+        total = tl.sum(v)
+    else:
+        total = tl.sum(v, axis=1)
+    total *= 2.0
+    if PER == 1:
+        tl.store(y + pid, total.to(v.dtype))
+    else:
+        tl.store(y + pid * A + tl.arange(0, A), total.to(v.dtype))
+
+
+def kernel(x):
+    y = torch.empty(x.shape[0] * (1 if PER == 1 else 8), device=x.device)
+    totals[(x.shape[0],)](x, y, PER=PER, A=8)
+    return y
+"""
+
+
+@pytest.mark.parametrize("per", [1, 8])
+def test_sides_of_a_constant_may_leave_blocks_of_other_axes(per, is_right):
+    source = TOTALS.replace("PER = 1\n", f"PER = {per}\n")
+    (variant,) = variants(Rows(), source, N=5)
+    assert "tl.sum(tl.sum(v, axis=2), axis=1)" in variant  # of all axes but that of rows
+    assert is_right(variant, source, N=5)
+
+
+def test_places_among_all_elements_keep_one_row_a_program():
+    assert not variants(Rows(), TOTALS.replace("tl.sum(v)", "tl.argmax(v)"), N=5)
