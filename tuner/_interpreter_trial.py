@@ -216,14 +216,21 @@ def prepare(
     weight = fixed_weight(loaded, whole)
     limits = _size_limits(loaded, dict(params), whole, weight)
     sizes = list(enumerate(sizes_to_try(whole, held_out, weight, limits)))
-    forms, is_telling = _FORMS, False
-    for place, sized in sizes[part::parts]:
+    forms: tuple[bool, ...] = _FORMS
+    is_telling, began = False, time.process_time()
+    for place, sized in sorted(sizes[part::parts], key=lambda placed: _elements_of(placed[1])):
+        if cases and time.process_time() - began > _ENOUGH_S:
+            break
         for narrow in forms:
             try:
                 case = _case_at_size(loaded, dict(params), sized, narrow)
                 cases.append(replace(case, place=place))
                 if narrow and is_telling:  # it needs its dtypes: trying others takes as long again
                     forms = (True, False)
+                break
+            except _UnjudgedError as error:  # so are larger sizes, whatever the form
+                failures.append(f"{sized.describe()}: {_error_text(error)}")
+                forms = ()
                 break
             except Exception as error:  # user code in an interpreter that lacks some operations
                 is_telling = not isinstance(error, _FarOffError)
@@ -474,7 +481,7 @@ def _others_to_run(
                         yield case, params
 
 
-def _elements_of(case: _Case) -> int:
+def _elements_of(case: _Case | TrialSize) -> int:
     return math.prod(size_values(case.shape).values())
 
 

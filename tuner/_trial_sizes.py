@@ -30,8 +30,10 @@ __all__ = [
 _SIDE = 128
 """Size that sizes shrink to on average: two tiles of most kernels."""
 _MOST_SIDES = 3
-_TINY, _KEPT = 1 << 11, 1 << 20
-"""Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept."""
+_TINY, _KEPT, _MOST_ELEMENTS = 1 << 11, 1 << 20, 1 << 23
+"""Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept; and
+the largest of such a one, where the others cannot shrink far enough: the reference alone takes as
+long as hundreds of small sizes."""
 _EVEN = 256
 """Size that each size of a candidate tried alone shrinks to: one block of most kernels fits."""
 _MOST_EVEN = 1 << 20
@@ -223,7 +225,9 @@ def _all_sizes(
     for sizes, why in _smallest_sizes(shape, by_size, weight, limits):
         yield sized(sizes, why, 0.0, _PADDED if why == _AT_SMALLEST else ())
     for name in by_size[:_MOST_KEPT]:
-        yield sized(limits.small(shape, _KEPT // weight, name), f"with {name} as it is")
+        kept = limits.small(shape, _KEPT // weight, name)
+        if weight * math.prod(size_values(kept).values()) <= _MOST_ELEMENTS:
+            yield sized(kept, f"with {name} as it is")
     for other in held_out[:_MOST_HELD_OUT]:
         yield sized(limits.small({**shape, **other}, product), "at a held-out shape, scaled down")
 

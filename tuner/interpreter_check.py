@@ -192,9 +192,12 @@ class Checker:
 
         def call(part: int) -> tuple[str, bytes]:
             parts = *args, part, count
-            reason, cases = self._call_worker(
-                folder, "prepare", *parts, definition=brief.definition, limit_s=_PREPARE_S
-            )
+            try:
+                reason, cases = self._call_worker(
+                    folder, "prepare", *parts, definition=brief.definition, limit_s=_PREPARE_S
+                )
+            except JobDiedError as error:  # the other parts' sizes judge variants all the same
+                return str(error), b""
             return str(reason), bytes(cases)
 
         with ThreadPoolExecutor(count, "prepare") as threads:

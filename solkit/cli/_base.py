@@ -122,6 +122,14 @@ def show_page_or_json(
     write_destination(json, dumps)
 
 
+def use_one_thread_of_blas() -> None:
+    """Let numpy, which is not loaded yet, compute with one thread.
+
+    Of small matrices, and on busy cores, more threads would only wait for each other.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def check_readable(*files: str | None) -> None:
     """Raise at once, before anything heavy starts, if a file or folder is missing.
 

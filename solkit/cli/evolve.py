@@ -188,6 +188,7 @@ def evolve(
             _declared.check_declared_names(kernel, reference, shapes, chosen)
         gpu = None if recorded else _project.device_setting(device, kernel, on)
         _start_servers(is_replay=bool(recorded))
+        _base.use_one_thread_of_blas()
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
 

@@ -66,10 +66,8 @@ def replay(
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_writable(json)
         import json as json_module
-        import os
 
-        # small matrices: more threads of BLAS would only wait for each other
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        _base.use_one_thread_of_blas()
         from solkit.tuner import search_replay as replaying
 
         budgets = _parse_budgets(budget)

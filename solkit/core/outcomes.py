@@ -8,6 +8,7 @@ renamed, removed or changes its unit or meaning.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,11 @@ class Configuration:
     reference: str | None = None
     chosen_by: str = "default"
     hopeless_ms: float | None = None
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Key that tells candidates of one problem apart."""
+        return f"{self.path} {canonical(self.shape)} {canonical(self.params)}"
 
 
 @dataclass(frozen=True)

@@ -235,9 +235,10 @@ class KernelEvaluator:
 
     def is_ready(self, point: Point) -> bool:
         """Tell whether measuring a candidate can begin at once."""
+        if not self._compiled_ahead.has_result(point.configuration):
+            return False
         check = self._begun.get(point.variant)
-        may_go = check is None or check.done() or self._patience_s(point.variant) <= 0
-        return may_go and self._compiled_ahead.has_result(point.configuration)
+        return check is None or check.done() or self._patience_s(point.variant) <= 0
 
     def _patience_s(self, variant: str) -> float:
         """Return the seconds for which a variant's check is awaited from now on."""

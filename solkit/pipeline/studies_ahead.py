@@ -19,7 +19,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from solkit.analysis.pool import usable_cores
-from solkit.core import Configuration, canonical
+from solkit.core import Configuration
 
 if TYPE_CHECKING:
     from solkit.tuner.evolution.acquisition import Point
@@ -96,12 +96,12 @@ class StudiesAhead(Generic[T]):
 
         Late studies are given up if there are not enough.
         """
-        new = [point for point in points if _key_of(point.configuration) not in self._futures]
+        new = [point for point in points if point.configuration.key not in self._futures]
         for point in new:
             if self._busy() >= self._slots:
                 self._give_up(self._is_late)
                 return
-            name, running = _key_of(point.configuration), _Running(point, _Awaited())
+            name, running = point.configuration.key, _Running(point, _Awaited())
             self._running[name] = running
             self._futures[name] = self._threads.submit(self._run, running)
 
@@ -146,7 +146,7 @@ class StudiesAhead(Generic[T]):
 
     def is_late(self, configuration: Configuration) -> bool:
         """Tell whether a study takes longer than the search should wait."""
-        running = self._running.get(_key_of(configuration))
+        running = self._running.get(configuration.key)
         return running is not None and self._is_late(running)
 
     def _is_late(self, running: _Running) -> bool:
@@ -159,20 +159,20 @@ class StudiesAhead(Generic[T]):
 
     def is_done(self, configuration: Configuration) -> bool:
         """Tell whether a candidate is studied: not if that was given up."""
-        name = _key_of(configuration)
+        name = configuration.key
         return name in self._futures and name not in self._given_up and self._futures[name].done()
 
     def has_result(self, configuration: Configuration) -> bool:
         """Tell whether a candidate is studied, without an error."""
         is_done = self.is_done(configuration)
-        return is_done and self._futures[_key_of(configuration)].exception() is None
+        return is_done and self._futures[configuration.key].exception() is None
 
     def get(self, configuration: Configuration) -> Future[T] | None:
         """Return the study of a candidate; ``None`` if it has not begun, or was given up.
 
         One that has not begun would wait for those that were foreseen before it.
         """
-        name = _key_of(configuration)
+        name = configuration.key
         future = self._futures.get(name)
         if future is None or name in self._given_up:
             return None
@@ -185,9 +185,3 @@ class StudiesAhead(Generic[T]):
         """Give up all studies that have not ended."""
         self.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _key_of(configuration: Configuration) -> str:
-    """Return what tells candidates of a search apart."""
-    shape, params = canonical(configuration.shape), canonical(configuration.params)
-    return f"{configuration.path} {shape} {params}"

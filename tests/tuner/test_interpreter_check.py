@@ -708,6 +708,25 @@ def test_a_failure_of_the_check_is_no_verdict_on_the_variant(monkeypatch, error,
         assert own.check("", brief(COLUMN_SUM)) == (verdict, str(error))
 
 
+def test_sizes_of_a_parent_that_are_lost_leave_those_of_its_other_processes(monkeypatch):
+    def answer(_worker, *args, **_):
+        if args[-2] == 0:
+            raise JobDiedError("its process ran for over 60 s and was killed", timed_out=True)
+        return "", b"cases %d" % args[-2]
+
+    monkeypatch.setattr(interpreter_check, "usable_cores", lambda: 6)
+    monkeypatch.setattr(interpreter_check, "_start_jobs", lambda: Mock(call=answer))
+    with Checker() as own:
+        parent = own._parent_cases(brief(COLUMN_SUM))
+    assert (parent.lacking, parent.cases) == ("", [b"cases 1", b"cases 2"])
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(1 << 22, True), (40_000_003, False)])
+def test_a_size_is_not_kept_where_the_reference_alone_would_take_long(size, is_kept):
+    shapes = [dict(sized.shape) for sized in sizes_to_try({"N": size})]
+    assert ({"N": size} in shapes) is is_kept
+
+
 def test_checkers_share_the_parents_and_each_keeps_its_own(monkeypatch):
     calls = []
     monkeypatch.setattr(Checker, "check", lambda own, source, _: calls.append((own, source)))

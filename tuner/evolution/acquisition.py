@@ -127,6 +127,23 @@ class Point:
         return self.variant, canonical(self.configuration.params)
 
 
+@dataclass(frozen=True)
+class _Scored:
+    """Candidates that may be measured, and what each promises.
+
+    Attributes:
+        points: the candidates, in the order added.
+        promises: expected improvement in log2, or -m before any time, (points,).
+        expected: log2 of the time that is expected of each, after what was measured.
+        order: places, the most promising first.
+    """
+
+    points: list[Point]
+    promises: Array
+    expected: dict[tuple[str, str], float]
+    order: list[int]
+
+
 class Frontier:
     """Candidates that may be measured, and times of those that were.
 
@@ -159,12 +176,11 @@ class Frontier:
         self._dropped: set[str] = set()
         self._dismissed: set[tuple[str, str]] = set()
         self._choices = 0
-        self._scored: tuple[list[Point], Array] | None = None  # until something is learnt
-        self._expected: dict[tuple[str, str], float] | None = None  # likewise
+        self._scored: _Scored | None = None  # until something is learnt
 
     def add(self, points: Iterable[Point]) -> None:
         """Add more candidates; a forecast that is known already stays."""
-        self._scored = self._expected = None
+        self._scored = None
         for point in points:
             earlier = self._points.get(point.key)
             if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
@@ -177,13 +193,13 @@ class Frontier:
         with the error of the new forecast as its noise.
         """
         if point.key in self._points and point.key not in self._asked:
-            self._scored = self._expected = None
+            self._scored = None
             self._first.setdefault(point.key, self._points[point.key])
             self._points[point.key] = point
 
     def dismiss(self, point: Point) -> None:
         """Do not measure a candidate; this says nothing of the others of its variant."""
-        self._scored = self._expected = None
+        self._scored = None
         self._dismissed.add(point.key)
 
     def tell(self, point: Point, time_ms: float | None, is_telling: bool = True) -> None:
@@ -194,7 +210,7 @@ class Frontier:
             time_ms: ``None`` if it failed.
             is_telling: whether other parameters may fail alike: not for want of memory.
         """
-        self._scored = self._expected = None
+        self._scored = None
         self._points.setdefault(point.key, point)
         self._asked.add(point.key)
         if time_ms is not None:
@@ -207,7 +223,7 @@ class Frontier:
 
     def drop(self, variant: str) -> None:
         """Measure no more of a variant: it is wrong, or cheats."""
-        self._scored = self._expected = None
+        self._scored = None
         self._dropped.add(variant)
 
     def disown(self, variant: str) -> None:
@@ -238,12 +254,7 @@ class Frontier:
         """
         if self.best_ms is None:
             return False
-        if self._expected is None:
-            remaining = self.remaining()
-            means = self._means(remaining) if remaining else np.empty(0)
-            keys = (candidate.key for candidate in remaining)
-            self._expected = dict(zip(keys, means.tolist(), strict=True))
-        mean = self._expected.get(point.key, point.mean)
+        mean = self._scores().expected.get(point.key, point.mean)
         return mean > math.log2(HOPELESS * self.best_ms)
 
     def gain(self, is_open: Callable[[Point], bool] = lambda _: True) -> float:
@@ -252,25 +263,25 @@ class Frontier:
         Args:
             is_open: whether a candidate counts.
         """
-        remaining, improvements = self._scores()
-        places = [place for place, point in enumerate(remaining) if is_open(point)]
-        if not places or self.best_ms is None:
-            return math.inf if places else 0.0
-        return 1.0 - math.pow(2.0, -float(improvements[places].max()))
+        scored = self._scores()
+        best = next((place for place in scored.order if is_open(scored.points[place])), None)
+        if best is None or self.best_ms is None:
+            return 0.0 if best is None else math.inf
+        return 1.0 - math.pow(2.0, -float(scored.promises[best]))
 
-    def _scores(self) -> tuple[list[Point], Array]:
-        """Return what may be measured, with the expected improvements, or means before any time.
+    def _scores(self) -> _Scored:
+        """Return what may be measured, with what each promises.
 
         A search that waits asks several times a second, and nothing changes meanwhile.
         """
         if self._scored is None:
-            remaining = self.remaining()
-            score = self._improvements if self.best_ms is not None else self._means
-            self._scored = remaining, score(remaining) if remaining else np.empty(0)
+            points = self.remaining()
+            mean, sd = self.believed(points)
+            promises = -mean if self.best_ms is None else self._improvements(points, mean, sd)
+            expected = {point.key: m for point, m in zip(points, mean.tolist(), strict=True)}
+            order = np.argsort(-promises, kind="stable").tolist()
+            self._scored = _Scored(points, promises, expected, order)
         return self._scored
-
-    def _means(self, points: Sequence[Point]) -> Array:
-        return self.believed(points)[0]
 
     def better_chance(self, share: float = BETTER) -> float:
         """Return the chance that a candidate is left that saves over `share` of the best time.
@@ -303,7 +314,7 @@ class Frontier:
             return None
         self._choices += 1
         point = self._choose_best(remaining)
-        self._scored = self._expected = None
+        self._scored = None
         self._asked.add(point.key)
         return point
 
@@ -315,9 +326,8 @@ class Frontier:
         """
         if self._order is Order.RANDOM:
             return []
-        remaining, scores = self._scores()
-        order = np.argsort(scores if self.best_ms is None else -scores)
-        points = [remaining[int(place)] for place in order]
+        scored = self._scores()
+        points = [scored.points[place] for place in scored.order]
         for number, point in enumerate(self._best_of_unmeasured(points), start=1):
             points.insert(_EXPLORED_PLACE * number - 1, point)
         return list({point.key: point for point in points}.values())
@@ -409,10 +419,9 @@ class Frontier:
             return self._random.choice(remaining)
         if self._choices % _EXPLORE_EVERY == 0 and (new := self._best_of_unmeasured(remaining)):
             return self._random.choice(new)
-        score_by_key = {point.key: score for point, score in zip(*self._scores(), strict=True)}
-        scores = [score_by_key[point.key] for point in remaining]
-        best = np.argmin(scores) if self.best_ms is None else np.argmax(scores)
-        return remaining[int(best)]
+        ready, scored = {point.key for point in remaining}, self._scores()
+        in_order = (scored.points[place] for place in scored.order)
+        return next(point for point in in_order if point.key in ready)
 
     def _best_of_unmeasured(self, remaining: list[Point]) -> list[Point]:
         """Return the best candidate of each variant of which nothing was measured."""
@@ -424,10 +433,9 @@ class Frontier:
                 best[point.variant] = point
         return list(best.values())
 
-    def _improvements(self, remaining: Sequence[Point]) -> Array:
+    def _improvements(self, remaining: Sequence[Point], mean: Array, sd: Array) -> Array:
         """Return the expected improvement on the best time, in log2, (points,)."""
         assert self.best_ms is not None
-        mean, sd = self.believed(remaining)
         ahead = math.log2(self.best_ms) - mean
         z = ahead / sd
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
@@ -445,17 +453,17 @@ class Frontier:
 
     def _likeness_matrix(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
         """Return the kernel matrix k(i, j), (one, other)."""
-        sizes = np.outer([point.sd for point in one], [point.sd for point in other])
+        numbers: dict[str, int] = {}  # of variants and parameters: texts take long to compare
+
+        def pairs(compare: np.ufunc, value: Callable[[Point], float]) -> Array:
+            return np.asarray(compare.outer([value(p) for p in one], [value(p) for p in other]))
+
+        variant = pairs(np.equal, lambda p: numbers.setdefault(p.variant, len(numbers)))
+        params = pairs(np.equal, lambda p: numbers.setdefault(p.key[1], len(numbers)))
+        near = np.exp(-np.abs(pairs(np.subtract, lambda p: p.mean)) / _ALIKE_LOG2)
         shares = self._shares
-        alike = np.full(sizes.shape, float(shares.problem))
-        variants, params = np.array([point.key for point in other], dtype=object).T
-        means = np.array([point.mean for point in other])
-        for row, point in enumerate(one):
-            variant, with_params = point.key
-            alike[row, variants == variant] += shares.variant
-            near = np.exp(-np.abs(means - point.mean) / _ALIKE_LOG2)
-            alike[row] += shares.rest * near * (params == with_params)
-        return np.asarray(sizes * alike)
+        alike = shares.problem + shares.variant * variant + shares.rest * near * params
+        return np.asarray(pairs(np.multiply, lambda p: p.sd) * alike)
 
     def _succeeded(self, variant: str) -> bool:
         return any(timed == variant for timed, _ in self._times)

@@ -88,14 +88,18 @@ _STARVED_S = 2.0
 that are left still promise a gain."""
 _UNUSED_S = 3.0
 """Seconds after which a GPU that waits measures the best that is ready, though it promises hardly
-anything: forecasts err, and a budget that is not spent finds nothing."""
+anything: forecasts err, and a budget that is not spent finds nothing. Without patience, it waits as
+long as for what promises more."""
 _SAVED_SHARE, _SAVED_S = 0.5, 15.0
 """Share of the budget that is kept for variants that are known to come, until the GPU has waited so
 long: those of the rounds that are ready earlier would take all of it."""
 _CLEAR_GAIN = 0.1  # what is ready and promises that much is measured all the same
-_PATIENT_S, _LEAST_LOOK_S = 15.0, 0.25
-"""Seconds that a search may wait for what promises a clear gain and is not studied yet, while all
-that is ready promises less than half of it; and those that each look counts for at least."""
+_PATIENT_SHARE = 0.5
+"""Share of the budget, in seconds: as long the GPU may wait in all, from the first variant on,
+though something is ready, since what is not studied yet promises far more, or a gain at all."""
+_FEW, _FEW_SHARE = 3.0, 2.0
+"""Measurements that a small rest of the budget pays for, at the most; and how many times as long as
+this rest the GPU may wait in a row for something to spend it on."""
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _IDLE_S, _IDLE_ROUNDS = 30.0, 2
 """The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
@@ -192,7 +196,7 @@ class EvolutionSearch:
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
         self._rounds_since = 0  # that ended since the last measurement
         self._idle_before_s = 0.0  # the GPU's when the last of these did
-        self._patience_s = _PATIENT_S  # that is left
+        self._patience_s = _PATIENT_SHARE * budget_s  # that is left
         self._rankings: list[Future[Ranking]] = []  # of what no round proposed
         self._original_ended: Future[None] = Future()  # when it is measured
         self._compiled: dict[tuple[str, str], Study] = {}  # candidates that may be hopeless
@@ -306,7 +310,8 @@ class EvolutionSearch:
                 self._world.await_any([*pending, *self.coming], _LOOK_S)
             return None
         if self._expects_more(ready, best):
-            self._wait_for_more(pending)
+            with span("waiting for what promises more"):
+                self._world.await_any(pending, _LOOK_S)
             return None
         least = self._how.least_gain
         may_wait = bool(pending) or self._can_propose() or best > least
@@ -315,7 +320,7 @@ class EvolutionSearch:
             point = self._frontier.choose(self._is_due)
         elif not may_wait:
             point = self._frontier.choose(self._world.is_ready)
-        elif self._world.idle_s() > _UNUSED_S:
+        elif self._world.idle_s() > (_UNUSED_S if self._is_patient() else _PATIENCE_S):
             point = self._frontier.choose(self._is_due)
         if point is None:
             with span("waiting for a candidate"):
@@ -340,13 +345,11 @@ class EvolutionSearch:
             best: what the best of all promises.
         """
         is_clear = best >= _CLEAR_GAIN > ready and ready < _READY_SHARE * best
-        return is_clear and self._patience_s > 0
+        return is_clear and self._is_patient()
 
-    def _wait_for_more(self, pending: Sequence[Future[Any]]) -> None:
-        before_s = self._world.idle_s()
-        with span("waiting for what promises more"):
-            self._world.await_any(pending, _LOOK_S)
-        self._patience_s -= max(self._world.idle_s() - before_s, _LEAST_LOOK_S)
+    def _is_patient(self) -> bool:
+        """Tell whether the GPU may wait though it has something to do."""
+        return self._world.idle_s() < self._patience_s
 
     def _is_open(self, point: Point) -> bool:
         return not self._world.is_late(point) and not self._frontier.is_hopeless(point)
@@ -460,7 +463,8 @@ class EvolutionSearch:
         best_ms = self.archive.best.time_ms
         if self.sol_ms is not None and best_ms and self.sol_ms / best_ms >= self._how.stop_at:
             return Stopped.SPEED_OF_LIGHT
-        if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
+        left_s = self._left_s()
+        if left_s <= 0 or self._waits_for_little(left_s):
             return Stopped.BUDGET
         in_vain = self._waits_in_vain()
         is_busy = (self._round is not None and not in_vain) or bool(self._outside_rounds())
@@ -473,6 +477,19 @@ class EvolutionSearch:
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
 
+    def _waits_for_little(self, left_s: float) -> bool:
+        """Tell whether little is left of the budget, and the GPU waits for long beside that.
+
+        A search waited for 37 s to spend its last 2 s.
+        """
+        is_little = left_s * self.measured < _FEW * self._world.spent_s()
+        if not is_little or self._world.idle_s() < _FEW_SHARE * left_s:
+            return False
+        if self._frontier.gain(self._is_due) > 0:  # something can be measured
+            return False
+        self.notes.append(f"{left_s:.1f} s were left, and nothing to measure in time.")
+        return True
+
     def _waits_in_vain(self) -> bool:
         """Tell whether proposals go on and on, and nothing that is known promises a gain."""
         is_long = self._rounds_since >= _IDLE_ROUNDS and self._world.idle_s() > _IDLE_S
@@ -480,6 +497,10 @@ class EvolutionSearch:
             return False
         late = self._frontier.gain(lambda point: not self._frontier.is_hopeless(point))
         return late <= self._how.least_gain  # the studies of what is late end, too
+
+    def _left_s(self) -> float:
+        """Return the GPU seconds that are left for the search."""
+        return self._budget_s - self._practice_budget_s() - self._world.spent_s()
 
     def _practice_budget_s(self) -> float:
         has_choice = self.kept_s > 0 and len(finalists(self.archive, self.first_ms)) > 1
@@ -682,6 +703,8 @@ class EvolutionSearch:
             self._frontier.drop(variant.id)
             return
         self._world.foresee(self._frontier.foremost())
+        if self.measured > 1:
+            self._patience_s -= self._world.idle_s()
         with self._going_on():
             outcome = self._world.measure(self._limit_hopeless(point), variant)
         self._learn_measurement(point, variant, outcome)
@@ -735,8 +758,7 @@ class EvolutionSearch:
         if self.measured < _PER_ROUND or not self._world.overlaps:
             return
         practising = [] if self._prepared else [self.archive[self.archive.original]]
-        remaining_s = self._budget_s - self._practice_budget_s() - self._world.spent_s()
-        if remaining_s < _LATE_SHARE * self._budget_s:
+        if self._left_s() < _LATE_SHARE * self._budget_s:
             practising.append(self.archive.best)
         for bred in practising:
             if (name := (bred.variant.id, canonical(bred.params))) not in self._prepared:

@@ -751,6 +751,34 @@ def test_a_gpu_that_waits_measures_what_is_ready_though_it_promises_hardly_anyth
     assert waited[0] is (idle_s > 3)
 
 
+@pytest.mark.parametrize("left", [2, 5])
+def test_a_small_rest_of_the_budget_is_not_waited_for_longer_than_twice_its_seconds(left):
+    class Dry(Overlapping):
+        """Has nothing ready after three measurements; each look then takes a second."""
+
+        looks = 0
+
+        def idle_s(self):
+            return float(self.looks)
+
+        def is_ready(self, point):
+            return len(self.measured) < 3 or self.looks > 100 * COST_S
+
+        def await_any(self, others, timeout_s):
+            self.looks += len(self.measured) == 3
+            return super().await_any(others, 0.001)
+
+    proposer = Persistent(0.5, rounds=99)
+    breeding, stopped, world = bred(
+        proposer, world=Dry(), budget_s=(3 + left) * COST_S, proposals=4
+    )
+    assert stopped is Stopped.BUDGET
+    assert (len(world.measured) == 3) is (left == 2)
+    if left == 2:
+        assert 4 * COST_S <= world.looks < 6 * COST_S + 2
+        assert breeding.notes == [f"{2 * COST_S:.1f} s were left, and nothing to measure in time."]
+
+
 class Studying(Overlapping):
     """Studies what the search foresees while it waits, and names what is never done slow."""
 
@@ -797,7 +825,16 @@ def test_the_gpu_waits_a_while_for_a_clear_gain_where_all_that_is_ready_promises
     looks, waits
 ):
     class Busy(Studying):
-        """Studies of what is slow end after so many looks."""
+        """Studies of what is slow end after so many looks, each of a second."""
+
+        begun = 0
+
+        def idle_s(self):
+            return float(len(self.waits_s) - self.begun)
+
+        def measure(self, point, variant):
+            self.begun = len(self.waits_s)
+            return super().measure(point, variant)
 
         def await_any(self, others, timeout_s):
             self.waits_s.append(timeout_s)
@@ -806,7 +843,7 @@ def test_the_gpu_waits_a_while_for_a_clear_gain_where_all_that_is_ready_promises
             wait(others, 0.001, return_when=FIRST_COMPLETED)
             return True
 
-    _, _, world = searched_with(Busy(), "0.10 slow", "0.97 meek")
+    _, _, world = searched_with(Busy(), "0.10 slow", "0.97 meek", budget_s=200.0)
     sources = [source for source, _ in world.measured]
     before = sources[: sources.index("0.10 slow")]
     assert (before == ["1.0 plain", "0.97 meek"]) is waits  # what the first is like is not known
