@@ -145,7 +145,14 @@ def _nameless_function(
     others = []
     for name, bound in sorted(function.names.items()):
         if bound.kind == "function":
-            code = re.sub(rf"(?<![\w.]){re.escape(name)}\b", f"f{order.index(bound.text)}", code)
+            code = _with_name(code, name, f"f{order.index(bound.text)}")
+        elif bound.kind == "library":  # an import may give any name
+            code = _with_name(code, name, bound.text)
+            others.append((bound.text, ""))
         else:
             others.append((name, repr(bound)))
-    return code, others
+    return code, sorted(others)
+
+
+def _with_name(code: str, name: str, new: str) -> str:
+    return re.sub(rf"(?<![\w.]){re.escape(name)}\b", new, code)

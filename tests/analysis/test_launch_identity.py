@@ -10,6 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+import triton.language as tl_before
 import triton.testing
 
 from solkit.adapters.triton_compiler import Compiled
@@ -81,7 +82,7 @@ def plus_before(x):
 
 @triton.jit
 def add_before(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl_before.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, plus_before(tl.load(x + at, mask=EVEN or at < n)), mask=EVEN or at < n)
 
 
@@ -157,7 +158,7 @@ def ask_kinds(x):
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
 ALIKE = [
     ((tuned(), {}), (tuned(), {})),
-    ((tuned(), {}), (tuned(add_before), {})),  # other names, also of what it calls
+    ((tuned(), {}), (tuned(add_before), {})),  # other names, also of what it calls and imports
     ((tuned(), {}), (tuned(even=lambda args: not args["n"] % args["BLOCK"]), {})),
     ((tuned(), {"n": 256}), (tuned(**PRUNED), {"n": 256})),  # it prunes nothing there
     ((tuned(**PRUNED), {}), (tuned(configs=CONFIGS[:2]), {})),

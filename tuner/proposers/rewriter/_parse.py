@@ -203,6 +203,11 @@ class KernelText:
             pending += sorted((bodies.get(name, set()) & bodies.keys()) - reached)
         return reached
 
+    @cached_property
+    def used(self) -> dict[str, JitFunction]:
+        """Its Triton functions that ``kernel`` reaches: others are of a test, or other shapes."""
+        return {name: f for name, f in self.functions.items() if name in self.reached}
+
     def constant(self, name: str) -> cst.BaseExpression | None:
         """Return the value of a module's constant that is assigned once."""
         matches = [

@@ -45,7 +45,7 @@ def function_variants(
     text: KernelText, facts: Facts, change: FunctionChange, intent: str, *factors: str
 ) -> Iterator[Variant]:
     """Yield a file for each function that a rewrite changes; arguments as of `launch_variants`."""
-    for name, function in text.functions.items():
+    for name, function in text.used.items():
         if (node := change(function)) is not None:
             source = changed_text(text, functions={name: node})
             yield Variant(source, f"{intent.format(name)}{facts.explain_factors(*factors)}.")
@@ -58,11 +58,11 @@ def joint_variant(
 
     Arguments as of `launch_variants`; ``{}`` is the names of the functions.
     """
-    changed = {name: change(function) for name, function in text.functions.items()}
+    changed = {name: change(function) for name, function in text.used.items()}
     new = {
         name: node
         for name, node in changed.items()
-        if node is not None and node is not text.functions[name].node
+        if node is not None and node is not text.used[name].node
     }
     if new:
         intent = intent.format(", ".join(new))

@@ -97,10 +97,10 @@ class Precision:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        exact = [f for f in text.functions.values() if _with_precision(f, "tf32") is not f.node]
+        exact = [f for f in text.used.values() if _with_precision(f, "tf32") is not f.node]
         for precision, route in admitted_precisions(facts) if exact else ():
             new = {}
-            for name, function in text.functions.items():
+            for name, function in text.used.items():
                 node = _with_precision(function, precision)
                 if node is not function.node:
                     new[name] = node
@@ -138,7 +138,7 @@ def _with_two_precisions(text: KernelText, facts: Facts) -> str:
     if one != {False} or True not in three:
         return ""
     new = {}
-    for name, function in text.functions.items():
+    for name, function in text.used.items():
         node = _with_precision(function, "tf32x3", _before_exponentials(function))
         new[name] = _with_precision(replace(function, node=node), "tf32")
     codes = {render_code(node) for node in new.values()}
@@ -188,7 +188,7 @@ _EXACT = (("input_precision", "ieee"), ("allow_tf32", "False"))
 
 def with_products(text: KernelText) -> str:
     """Return the file with products that suit the tensor cores; empty if that changes nothing."""
-    new = {name: node for name, f in text.functions.items() if (node := _suited(f)) is not None}
+    new = {name: node for name, f in text.used.items() if (node := _suited(f)) is not None}
     return changed_text(text, functions=new) if new else ""
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from rewriting import brief
 
+from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._nodes import render_module
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.compiler_hints import Eviction
 from solkit.tuner.proposers.rewriter.entry_points import entry_point, with_program
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
@@ -145,7 +148,9 @@ def test_a_call_that_fits_runs_the_program_and_another_the_original():
 
 def test_rewrites_leave_the_originals_launches_as_they_are():
     text = joined(LAUNCHES, LAUNCHING_PROGRAM, "x.shape == (100,)")
-    tuned = parse_kernel(lifted_constants(parse_kernel(canonical_form(text))))
+    (streamed,) = Eviction().variants(parse_kernel(canonical_form(text)), Facts(brief("")))
+    assert "evict_first" in streamed.source
+    tuned = parse_kernel(lifted_constants(parse_kernel(streamed.source)))
     assert tuned is not None
     params = [param.name.value for param in tuned.launcher.params.kwonly_params]
     assert "XBLOCK" in params
