@@ -135,20 +135,24 @@ def _type_of_total(total: str, before: Sequence[cst.BaseStatement]) -> str:
     start = start_of_name(total, before)
     if start is not None:
         return f"tl.{start.dtype}"
-    bindings = [b for b in assignments_in(walk_statements(before)) if b.target == total]
-    named = sum(assigned_names(s).count(total) for s in before)
-    if not bindings or bindings[0].operator or len(bindings) != named:
-        return ""
-    is_block = all(b.operator or _is_block(b.value) for b in bindings)
-    return f"{total}.dtype" if is_block else ""
+    return f"{total}.dtype" if _is_block(cst.Name(total), before) else ""
 
 
-def _is_block(value: cst.BaseExpression) -> bool:
+def _is_block(
+    value: cst.BaseExpression, before: Sequence[cst.BaseStatement], seen: tuple[str, ...] = ()
+) -> bool:
     """Tell whether a value is a block that is made or loaded, also in another type."""
     func = value.func if isinstance(value, cst.Call) else None
     if isinstance(func, cst.Attribute) and func.attr.value == "to":
-        return _is_block(func.value)
-    return called_name(value) in ("tl.load", "tl.zeros", "tl.full")
+        return _is_block(func.value, before, seen)
+    if not isinstance(value, cst.Name):
+        return called_name(value) in ("tl.load", "tl.zeros", "tl.full")
+    name = value.value
+    bindings = [b for b in assignments_in(walk_statements(before)) if b.target == name]
+    counted = assigned_names(*before).count(name) == len(bindings) > 0
+    if name in seen or not counted or bindings[0].operator:
+        return False
+    return all(b.operator or _is_block(b.value, before, (*seen, name)) for b in bindings)
 
 
 def _with_running_value(

@@ -23,9 +23,9 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     renamed_function,
 )
-from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type
+from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
 from solkit.tuner.proposers.rewriter._masks import masked_loads
-from solkit.tuner.proposers.rewriter._memory import WRITES, pointers_of
+from solkit.tuner.proposers.rewriter._memory import WRITES, may_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -64,6 +64,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     is_changed_between,
+    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._program_indices import (
     WRITERS,
@@ -72,7 +73,7 @@ from solkit.tuner.proposers.rewriter._program_indices import (
     is_bound,
     solved_indices,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, root_name
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, element_uses, root_name
 from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
 __all__ = ["FuseLaunches", "is_harmless", "with_signature"]
@@ -98,6 +99,12 @@ class FuseLaunches:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         source, names = fused_repeatedly(text, _fuse_first_pair)
+        plain = parse_kernel(source) or text
+        apart = _with_single_stores(plain)
+        further, more = ("", []) if apart is None else fused_repeatedly(apart, _fuse_first_pair)
+        fused = parse_kernel(further) if further else None
+        if fused is not None and len(fused.launches) < len(plain.launches):
+            source, names = further, names + more
         if source:
             why = facts.explain_factors("extra traffic", "launch")
             yield Variant(
@@ -105,6 +112,58 @@ class FuseLaunches:
                 f"{names[0]} writes what {names[1]} reads; together they need no memory between "
                 f"them{why}.",
             )
+
+
+def _with_single_stores(text: KernelText) -> KernelText | None:
+    """Return the file with a launch for each store of those with several, if they can be apart.
+
+    A reader that takes all of them may then compute each where it loads it; see `_fuse_pair`. The
+    stores are to tensors of their own that the launch does not load.
+    """
+    for launch in text.single:
+        function = launch.function
+        stores = [s for s in function.body if calls_within(s, *WRITES)]
+        tensors = [_roots_of(launch, calls_within(s, *WRITES)) for s in stores]
+        loaded = _roots(launch, "tl.load")
+        if len(stores) < 2 or not all(
+            isinstance(s, cst.SimpleStatementLine) for s in function.body
+        ):
+            continue
+        if any(len(own) != 1 or own & {"", *loaded} for own in tensors):
+            continue
+        if len(set[str]().union(*tensors)) < len(stores) or not _moves_nothing(launch):
+            continue
+        parts = [_with_one_store(text, launch, function.body.index(s)) for s in stores]
+        return parse_kernel(
+            changed_text(
+                text,
+                functions={function.name: parts[0][0]},
+                added={function.name: [node for node, _ in parts[1:]]},
+                launches=[(launch.statement, [line for _, line in parts])],
+            )
+        )
+    return None
+
+
+def _moves_nothing(launch: Launch) -> bool:
+    """Tell whether all calls of a function but its stores only compute and load."""
+    calls = calls_within(launch.function.node)
+    return all(called_name(c) == "tl.store" for c in calls if may_write(c))
+
+
+def _with_one_store(
+    text: KernelText, launch: Launch, place: int
+) -> tuple[cst.FunctionDef, cst.BaseStatement]:
+    """Return a function with the store at a place of a launch's, what it needs, and its launch."""
+    function = launch.function
+    store = function.body[place]
+    body = [*needed_for(names_within(store), function.body[:place]), store]
+    used, name = names_within(*body), text.fresh(f"{function.name}_{place}")
+    arguments = {n: v for n, v in arguments_of(launch).items() if n in used}
+    constants = set(function.constants)
+    node = with_signature(function, name, body, arguments, constants)
+    grid = render_code(launch.grid)
+    return node, launch_line(name, grid, arguments, options_of(launch), constants)
 
 
 def _fuse_first_pair(text: KernelText) -> Fused | None:
@@ -177,7 +236,7 @@ def _pair_of_tensor(
         for value in launch.arguments.values()
         if launch.launcher is writer.launcher and render_code(value) == name
     ]
-    others = count_uses(writer.launcher, name) - len(users) - 1
+    others = len(element_uses(writer.launcher, name)) - len(users) - 1
     if others != _count_uses_behind(reader, name) or users.count(writer) > 1:
         return None
     at = users.index(writer)
@@ -193,7 +252,7 @@ def _count_uses_behind(launch: Launch, name: str) -> int:
     body = statements_of(launch.launcher)
     behind = body[body.index(launch.statement) + 1 :] if launch.statement in body else []
     return sum(
-        count_uses(statement, name)
+        len(element_uses(statement, name))
         for statement in behind
         if not any(isinstance(call.func, cst.Subscript) for call in calls_within(statement))
     )
@@ -230,7 +289,12 @@ def is_harmless(call: cst.Call) -> bool:
 
 def _roots(launch: Launch, *calls: str) -> set[str]:
     """Return the tensors of a launcher that a launch reads from, or writes to."""
-    touched = pointers_of(launch.function).touched(calls_within(launch.function.node, *calls))
+    return _roots_of(launch, calls_within(launch.function.node, *calls))
+
+
+def _roots_of(launch: Launch, calls: Sequence[cst.Call]) -> set[str]:
+    """Return the tensors of a launcher that calls of a launch touch."""
+    touched = pointers_of(launch.function).touched(calls)
     tensors = (v for name, v in launch.arguments.items() if touched & {name, ""})
     return {root_name(value, launch.launcher) for value in tensors}
 
@@ -615,9 +679,12 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     if pair.is_returned and not fusion.covers_tensor():
         return ""
     arguments = dict(fusion.arguments)
+    reader, writer = pair.reader, pair.writer
     if not is_written:
         arguments.pop(pair.read)
-    reader, writer = pair.reader, pair.writer
+        body = _without_type_of(body, pair, arguments)
+        if pair.read in names_within(*body):
+            return ""
     body = without_repeats(body, argument_aliases(reader), list(arguments))
     if fusion.is_straight:
         body = _without_doubles(body)
@@ -635,10 +702,28 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
         (writer.statement, []),
         (reader.statement, [statement]),
     ]
-    if not is_written:
+    is_asked = count_uses(reader.launcher, render_code(writer.arguments[pair.written])) > 3
+    if not is_written and not is_asked:  # for sizes
         launches.append((pair.allocation, []))
     functions = {writer.function.name: None, reader.function.name: node}
     return changed_text(text, functions=functions, launches=launches)
+
+
+def _without_type_of(body: Body, pair: _Pair, others: Mapping[str, str]) -> list[cst.BaseStatement]:
+    """Return statements that name the type of what is between in another way, where one is known.
+
+    What an earlier fusion left between may have its type.
+    """
+    own = f"{pair.read}.dtype.element_ty"
+    parts = nodes_within(*body)
+    uses = [n for n in parts if isinstance(n, cst.Attribute) and render_code(n) == own]
+    if not uses:
+        return list(body)
+    try:
+        kind = parse_expression(memory_type(pair.allocation, pair.writer.launcher, others) or own)
+    except UnknownTypeError:
+        return list(body)
+    return [replace_each(s, [(use, kind) for use in uses]) for s in body]
 
 
 def with_signature(

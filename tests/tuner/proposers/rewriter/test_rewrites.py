@@ -404,6 +404,42 @@ def test_launches_that_differ_stay_two(old, new):
     assert not variants(FuseLaunches(), BIAS_RELU.replace(old, new), M=8, N=48)
 
 
+TWO_OUTPUTS = (  # the second follows from what the first is; sizes are asked of a tensor between
+    BIAS_RELU.replace("bias_ptr, y_ptr, n", "bias_ptr, y_ptr, z_ptr, n")
+    .replace(
+        "    tl.store(y_ptr + offs, x + tl.load(bias_ptr + offs % N, mask=mask), mask=mask)",
+        "    y = x + tl.load(bias_ptr + offs % N, mask=mask)\n"
+        "    tl.store(y_ptr + offs, y, mask=mask)\n"
+        "    y = 0.5 * y\n"
+        "    tl.store(z_ptr + offs, y * y, mask=mask)",
+    )
+    .replace("def relu_kernel(x_ptr,", "def relu_kernel(x_ptr, z_ptr,")
+    .replace("mask=at < n)\n    tl", "mask=at < n) + tl.load(z_ptr + at, mask=at < n)\n    tl")
+    .replace("torch.relu(x + bias)", "torch.relu(x + bias + 0.25 * (x + bias) ** 2)")
+    .replace("out = torch", "z = torch.empty_like(y)\n    out = torch")
+    .replace("bias, y, x.numel()", "bias, y, z, y.numel()")
+    .replace("[grid](y, out", "[grid](y, z, out")
+)
+
+
+def test_a_reader_computes_all_that_one_launch_wrote_for_it(is_right):
+    (variant,) = variants(FuseLaunches(), TWO_OUTPUTS, M=8, N=48)
+    assert variant.count("@triton.jit") == 1
+    assert is_right(variant, TWO_OUTPUTS, M=8, N=48)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return out", "return out, z"),
+        ("bias, y, z, y.numel()", "bias, y, y, y.numel()"),  # both at one place
+        ("bias, y, z, y.numel()", "z, y, z, y.numel()"),  # what it writes it also reads
+    ],
+)
+def test_outputs_that_depend_on_each_other_stay_those_of_one_launch(old, new):
+    assert not variants(FuseLaunches(), TWO_OUTPUTS.replace(old, new), M=8, N=48)
+
+
 def test_a_neighbour_that_is_read_is_computed_again(is_right):
     one, next_ = "tl.load(x_ptr + at, mask=at < n)", "tl.load(x_ptr + at + 1, mask=at < n - 1)"
     shifted = BIAS_RELU.replace(f"x = {one}", f"x = {next_}\n    x = tl.where(at < n - 1, x, 0.0)")
