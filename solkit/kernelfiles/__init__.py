@@ -49,12 +49,13 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
         if recognises(candidate, other):
             return form(candidate, other or candidate)
     raise KernelFileError(
-        "holds no kernel that SolKit can read; expected one of: reference() and inputs() "
-        "[and kernel()]; Model and get_inputs() [and ModelNew]; ModelNew with --reference FILE; "
+        "does not say what is computed, or on which inputs: "
+        f"`solkit init {Path(path).name}` writes a file that does. Expected one of: "
+        "reference() and inputs() [and kernel()]; Model and get_inputs() [and ModelNew]; "
+        "ModelNew with --reference FILE; "
         f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it; "
         "a .cubin or .ptx with the same or --launch; "
-        "a problem folder of SOL-ExecBench or FlashInfer-Bench. "
-        f"`solkit init {Path(path).name}` writes what it lacks",
+        "a problem folder of SOL-ExecBench or FlashInfer-Bench",
         path,
     )
 

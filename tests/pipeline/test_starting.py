@@ -226,7 +226,7 @@ def test_a_kernel_file_lacks_nothing(tmp_path, text, why):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("a.py", "x = 1", "has no @triton.jit function"),
+        ("a.py", "x = 1", "no function or class that launches a kernel"),
         ("a.py", "def f(:", r"a\.py:1: is not valid Python"),
         ("a.cu", "", "is not a Python file"),
     ],
@@ -243,6 +243,82 @@ def test_nothing_of_the_file_runs(tmp_path):
 @pytest.mark.parametrize("name", ["01-add.py", "copy.py", "a.b.py"])
 def test_a_file_is_imported_whatever_its_name(tmp_path, name):
     started(tmp_path, HEAD + ADD + LAUNCHER, name=name)
+    assert solkit.load(str(tmp_path / "mine_solkit.py")).candidate.params["BLOCK"] == 1024
+
+
+OTHERS = {
+    "cutile": """
+import cuda.tile as ct
+
+@ct.kernel
+def body(x, out, N: ct.Constant[int]):
+    ct.store(out, index=(ct.bid(0),), tile=ct.load(x, index=(ct.bid(0),), shape=(N,)))
+
+def scale(x):
+    out = torch.empty_like(x)
+    ct.launch(torch.cuda.current_stream(), (x.shape[0] // 64,), body, (x, out, 64))
+    return out
+""",
+    "cute": """
+from cutlass import cute
+from cutlass.cute.runtime import from_dlpack
+
+@cute.kernel
+def body(x: cute.Tensor): ...
+
+@cute.jit
+def host(x: cute.Tensor):
+    body(x).launch(grid=[1, 1, 1], block=[32, 1, 1])
+
+def scale(x: torch.Tensor):
+    host(from_dlpack(x))
+""",
+    "tilelang": """
+import tilelang
+
+@tilelang.jit(out_idx=[1])
+def build(n): ...
+
+def scale(x: torch.Tensor):
+    return build(x.numel())(x)
+""",
+    "helion": """
+import helion
+
+@helion.kernel()
+def scale(x: torch.Tensor):
+    return x
+""",
+    "cuda": """
+from torch.utils.cpp_extension import load_inline
+
+module = load_inline("scale", cpp_sources=[], cuda_sources=[], functions=["scale"])
+
+def scale(x: torch.Tensor):
+    return module.scale(x)
+""",
+}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_launchers_of_every_language_are_found(tmp_path, language):
+    around = (
+        "import torch\ndef plain(x: torch.Tensor): ...\ndef main():\n    scale(torch.rand(64))\n"
+    )
+    result = started(tmp_path, around + OTHERS[language])
+    assert (result.chosen, result.others) == ("scale", ())
+    assert "Launching nothing, with as many arguments: plain" in result.text
+
+
+def test_a_file_whose_launchers_take_no_tensors_is_told_what_is_missing(tmp_path):
+    text = OTHERS["tilelang"].replace("x: torch.Tensor", "").replace("x.numel()", "1")
+    with pytest.raises(KernelFileError, match=r"only where the tensors are made \(scale\)"):
+        started(tmp_path, text)
+
+
+def test_a_file_that_needs_nothing_of_its_package_is_imported_without(tmp_path):
+    (tmp_path / "__init__.py").write_text("raise ImportError('not built here')\n")
+    started(tmp_path, HEAD + ADD + LAUNCHER)
     assert solkit.load(str(tmp_path / "mine_solkit.py")).candidate.params["BLOCK"] == 1024
 
 

@@ -126,7 +126,10 @@ class _Module:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             if not _callers:
-                raise UnsupportedError(f"{name} of a compiled CUDA extension: not analysed")
+                raise UnsupportedError(
+                    f"{user_line()}: calls {name}() of a compiled CUDA extension, not analysed "
+                    'here: what an import runs belongs behind `if __name__ == "__main__":`'
+                )
             return _callers[-1](self._extension, name, args, kwargs)
 
         return function

@@ -75,7 +75,8 @@ def _suppose_none(result: Any) -> None:
 def _balanced_indices(indices: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
     """Return indices that choose each element of a dimension equally often.
 
-    Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
+    Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice. Where all are
+    chosen, as by a sort, rows are shifted against each other: a program may take the first few.
     """
     source: torch.Tensor = arguments["self"]
     if "dim" in arguments or "num_samples" not in arguments:
@@ -89,7 +90,9 @@ def _balanced_indices(indices: torch.Tensor, arguments: dict[str, Any]) -> Known
     along = dim if dim is not None and len(shape) == source.dim() and shape else 0
     with computing_really():
         size = shape.pop(along) if shape else 1
-        value = torch.arange(indices.numel(), device="cpu") % choices
+        shift = size if size < choices else max(1, round(0.618 * choices))
+        rows = torch.arange(indices.numel() // size, device="cpu")
+        value = (rows[:, None] * shift + torch.arange(size, device="cpu")) % choices
         value = value.view(*shape, size).movedim(-1, along) if indices.dim() else value.view(())
         value = value.contiguous()
     return KnownContents(value, (locate_sentence(f"{_BALANCED} over {choices} choices"),))

@@ -86,6 +86,11 @@ _ON_DEVICE = frozenset({"__global__", "__device__", "__constant__", "__managed__
 _OF_HOST = frozenset(
     {"torch", "at", "c10", "pybind11", "py", "ATen", "cudaStream_t", "cublasHandle_t"}
 )
+_TORCH_ON_DEVICE = frozenset(
+    {"Half", "BFloat16", "TensorAccessor", "RestrictPtrTraits", "DefaultPtrTraits"}
+    | {f"PackedTensorAccessor{bits}" for bits in ("", "32", "64")}
+)
+"""What prelude.cuh has of torch's headers: another name for it may stand in a kernel."""
 _HOST_TEMPLATES = frozenset(
     {"vector", "string", "tuple", "optional", "map", "unordered_map", "cout"}
 )
@@ -292,6 +297,8 @@ class _Item:
             return not include or _DEVICE_HEADERS.fullmatch(include) is not None
         names = {token.text for token in self._header if token.kind == "name"}
         if names & _ON_DEVICE:
+            return True
+        if self.tokens[0].text in ("typedef", "using") and names & _TORCH_ON_DEVICE:
             return True
         if names & _OF_HOST or (names & _HOST_TEMPLATES and "std" in names):
             return False

@@ -15,12 +15,14 @@ from typing import Any
 from solkit.adapters.triton_ir import Function, Operation, TensorType
 from solkit.analysis.triton.layouts import tensor_spread
 
-__all__ = ["COSTS", "CYCLES", "DOTS", "chain_cycles", "operations_of"]
+__all__ = ["COSTS", "CYCLES", "DOTS", "chain_cycles", "libdevice_function", "operations_of"]
 
 Cost = Mapping[str, float]
 
 _FP = {"fp32": 1.0}
 _SFU = {"sfu": 1.0}
+_SCALED_SFU = {"sfu": 1.0, "fp32": 1.0}
+_LOGARITHM = {"fp32": 28.0}
 COSTS: Mapping[str, Cost] = {
     **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf"), _FP),
     "math.fma": {"fp32": 2.0},
@@ -53,7 +55,27 @@ _EXTERN = {
     "sin": {"sfu": 0.0, "fp32": 20.0},
     "cos": {"sfu": 0.0, "fp32": 20.0},
     "fma": {"fp32": 2.0},
+    **dict.fromkeys(("exp2", "fast_log2"), _SFU),
+    **dict.fromkeys(("fast_exp", "fast_exp10", "fast_log", "fast_sin", "fast_cos"), _SCALED_SFU),
+    "fast_fdivide": _SCALED_SFU,
+    "fast_pow": {"sfu": 2.0, "fp32": 1.0},
+    "exp10": {"sfu": 1.0, "fp32": 11.0},
+    "expm1": {"sfu": 1.0, "fp32": 22.0},
+    **dict.fromkeys(("log2", "log10", "log1p"), _LOGARITHM),
+    "pow": {"sfu": 2.0, "fp32": 71.0},
+    "cbrt": {"sfu": 3.0, "fp32": 8.0},
+    "sinh": {"sfu": 2.0, "fp32": 23.0},
+    "cosh": {"sfu": 2.0, "fp32": 13.0},
+    "asin": {"sfu": 1.0, "fp32": 17.0},
+    "acos": {"sfu": 1.0, "fp32": 18.0},
+    "erfc": {"sfu": 3.0, "fp32": 56.0},
+    "hypot": {"sfu": 1.0, "fp32": 8.0},
+    "frcp_rn": COSTS["tt.precise_divf"],
+    "fdiv_rn": COSTS["tt.precise_divf"],
+    "fsqrt_rn": COSTS["tt.precise_sqrt"],
 }
+"""Functions of libdevice, counted in what they become for sm_90, without the paths of rare values:
+a fused multiply-add is two operations, a MUFU one of the special functions."""
 
 _SCALED = {"tt.dot_scaled", "ttng.tc_gen5_mma_scaled"}
 DOTS = {"tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma"} | _SCALED
@@ -133,7 +155,9 @@ def _execution_cost(operation: Operation) -> Cost:
         return _reduction(operation)
     per_element = COSTS.get(operation.name)
     if operation.name == "tt.extern_elementwise":
-        per_element = _extern_function(operation)
+        per_element = _EXTERN.get(libdevice_function(operation))
+    elif operation.name == "tt.elementwise_inline_asm":
+        per_element = _inline_assembly(operation)
     if per_element is None:
         return {}
     kind = operation.result_type
@@ -153,9 +177,28 @@ def _elements_per_block(kind: TensorType) -> int:
     return layout.per_thread * layout.threads
 
 
-def _extern_function(operation: Operation) -> Cost | None:
+def libdevice_function(operation: Operation) -> str:
+    """Return the function of libdevice that an operation calls, without ``f``; empty if none."""
     symbol = re.search(r'symbol = "__nv_(\w+?)f?"', operation.text)
-    return _EXTERN.get(symbol.group(1)) if symbol else None
+    return symbol[1] if symbol else ""
+
+
+def _inline_assembly(operation: Operation) -> Cost:
+    """Return the floating-point instructions of a piece of PTX, for each element of its result."""
+    packed = re.search(r"packed_element = (\d+)", operation.text)
+    elements = float(packed[1]) if packed else 1.0
+    cost = {"sfu": 0.0, "fp32": 0.0}
+    for name, suffixes in _INSTRUCTION.findall(operation.text):
+        pipe = "fp32" if name in ("add", "fma", "mul", "sub") else "sfu"
+        each = (2 if name == "fma" else 1) * (2 if suffixes.endswith("x2") else 1)
+        cost[pipe] += each / elements
+    return cost
+
+
+_INSTRUCTION = re.compile(
+    r"\b(add|fma|mul|sub|ex2|lg2|sin|cos|tanh|rcp|rsqrt|sqrt)((?:\.\w+)*\.b?f(?:16|32)(?:x2)?)\b"
+)
+"""Instructions of PTX that compute floats; special functions are one MUFU for each number."""
 
 
 def _reduction(operation: Operation) -> Cost:

@@ -25,7 +25,7 @@ from solkit.analysis.triton.exchanges import (
     through_shared,
     words_of,
 )
-from solkit.analysis.triton.operations import DOTS
+from solkit.analysis.triton.operations import DOTS, libdevice_function
 from solkit.analysis.triton.relevance import ACCESSES
 
 __all__ = ["Steps", "steps_of"]
@@ -283,8 +283,7 @@ class Steps:
         name, kind = operation.name, operation.result_type
         elements = elements_per_thread(kind, self.warps) if kind.shape else 1
         if name == "tt.extern_elementwise":
-            symbol = re.search(r'symbol = "__nv_(\w+?)f?"', operation.text)
-            name = _EXTERN.get(symbol[1] if symbol else "", "math.tanh")
+            name = _EXTERN.get(libdevice_function(operation), "math.tanh")
         if name in ("arith.truncf", "arith.extf", "tt.fp_to_fp"):
             yield from converted(operation, elements)
             return

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from solkit.core.syntax import names_bound_by_import
 from solkit.errors import InputError, KernelFileError
 from solkit.pipeline.starting import _texts
 from solkit.pipeline.starting._source import Source, read_source
@@ -119,10 +120,10 @@ def _list_candidates(source: Source) -> list[str]:
     in_use = [name for name in classes if name in source.launching]
     autograd = [name for name in in_use if source.is_function(source.classes[name])]
     modules = [name for name in classes if name not in autograd]
-    if not source.kernels:  # the kernels are of another kind: CUDA C++, or another file's
-        modules = [name for name in modules if name != "Model"]
-    else:
+    if source.launching:
         modules = [name for name in modules if name in in_use]
+    else:  # the kernels are another file's
+        modules = [name for name in modules if name != "Model"]
     launched = {launch.name for launch in source.launches(source.tree)}
     bare = [name for name in source.entries if name not in launched]
     return [*launchers, *autograd, *modules, *bare] or list(source.entries)
@@ -150,9 +151,18 @@ def _choose_candidate(source: Source, candidates: list[str], function: str | Non
         )
     if candidates:
         return candidates[0]
+    launching = [name for name in source.functions if name in source.launching]
+    names = ", ".join(launching[:_MOST_LISTED])
+    lacks = (
+        f"launches kernels only where the tensors are made ({names}): write a function that takes "
+        "the tensors"
+        if launching
+        else "has no @triton.jit function, and no function or class that launches a kernel of any "
+        "language that SolKit reads"
+    )
     raise KernelFileError(
-        "has no @triton.jit function, no function or class that launches one, and no torch module; "
-        f"name what to score with --function: {_list_usable(source) or 'the file defines none'}",
+        f"{lacks}, or name what to score with --function: "
+        f"{_list_usable(source) or 'the file defines nothing'}",
         source.path,
     )
 
@@ -201,7 +211,7 @@ def _needed_imports(
     ]
     if not words:
         return [], plain, ([], [])
-    where = _module_place(source.path, out)
+    where = _module_place(source, out)
     return [f"from {where.module} import {', '.join(words)}"], plain, (where.header, where.setup)
 
 
@@ -243,14 +253,16 @@ class _Place:
     setup: list[str]
 
 
-def _module_place(path: str, out: Path) -> _Place:
-    file, target = Path(path).resolve(), out.resolve().parent
+def _module_place(source: Source, out: Path) -> _Place:
+    file, target = Path(source.path).resolve(), out.resolve().parent
     stem = file.stem
     package: list[str] = []
     folder = file.parent
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
         package.insert(0, folder.name)
         folder = folder.parent
+    if package and not _uses_package(source, package[0]):  # whose __init__.py may need much more
+        package, folder = [], file.parent
     plain = re.fullmatch(r"[^\W\d]\w*", stem) and stem not in sys.stdlib_module_names
     if package and plain and target == file.parent:
         return _Place(f".{stem}", [], [])
@@ -272,6 +284,16 @@ def _module_place(path: str, out: Path) -> _Place:
         "",
     ]
     return _Place(name, ["import importlib.util", *header], setup)
+
+
+def _uses_package(source: Source, package: str) -> bool:
+    """Tell if a file imports from the package that it lies in."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and node.level > 0)
+        or any(full.partition(".")[0] == package for _, full in names_bound_by_import(node))
+        for node in ast.walk(source.tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
 
 
 def _todo_lines(text: str) -> tuple[Todo, ...]:

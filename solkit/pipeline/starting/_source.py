@@ -24,6 +24,19 @@ __all__ = ["Jit", "Launch", "Source", "parameters", "read_source"]
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
+_DEVICE_CODE = frozenset(
+    {"cuda.tile.kernel", "cutlass.cute.jit", "cutlass.cute.kernel", "tilelang.jit"}
+)
+"""Decorators of functions for the GPU, which others launch."""
+_MAKERS = _DEVICE_CODE | {
+    "cutlass.cute.compile",
+    "helion.kernel",  # of a function that takes PyTorch's tensors: it launches itself
+    "tilelang.compile",
+    "torch.utils.cpp_extension.load",
+    "torch.utils.cpp_extension.load_inline",
+}
+"""Calls and decorators that make kernels in the languages that are not Triton's."""
+
 
 @dataclass(frozen=True)
 class Jit:
@@ -95,7 +108,7 @@ class Source:
         tree: its syntax tree.
         imported: the full names behind names that imports bind.
         bound: for each top-level name the statements that bind it.
-        functions: top-level functions that Triton does not compile.
+        functions: top-level functions for the host.
         classes: top-level classes.
     """
 
@@ -113,7 +126,10 @@ class Source:
             if isinstance(statement, Definition)
         ]
         self.functions = {
-            definition.name: definition for definition in defined if definition.name not in compiled
+            definition.name: definition
+            for definition in defined
+            if definition.name not in compiled
+            and not any(self._names_one_of(_DEVICE_CODE, d) for d in definition.decorator_list)
         }
         classes = (
             statement
@@ -167,8 +183,12 @@ class Source:
     @functools.cached_property
     def launching(self) -> frozenset[str]:
         """Functions and classes that launch a kernel, themselves or through others."""
-        nodes: dict[str, ast.AST] = {**self.aliases, **self.functions, **self.classes}
-        launchers = {name for name, node in nodes.items() if any(self.launches(node))}
+        nodes = {name: ast.Module([*bound], []) for name, bound in self.bound.items()}
+        launchers = {
+            name
+            for name, node in nodes.items()
+            if any(self.launches(node)) or self._names_one_of(_MAKERS, node)
+        }
         uses = {name: names_used_by(node) & nodes.keys() - {name} for name, node in nodes.items()}
         while more := {name for name, used in uses.items() if used & launchers} - launchers:
             launchers |= more
@@ -202,6 +222,15 @@ class Source:
 
     def _derives_from_function(self, name: str) -> bool:
         return name in self.classes and self.is_function(self.classes[name])
+
+    def _names_one_of(self, full_names: frozenset[str], node: ast.AST) -> bool:
+        """Tell if code names one of some functions of packages."""
+        return any(
+            full in full_names
+            for part in ast.walk(node)
+            if isinstance(part, (ast.Attribute, ast.Name))
+            for full in dotted_full_names(part, self.imported)
+        )
 
     def _launched_kernel(self, value: ast.expr) -> str | None:
         if isinstance(value, ast.Call) and value.args:  # wrap_triton(kernel)[grid](...)

@@ -12,6 +12,9 @@ SOURCE = r"""#include <torch/extension.h>
     (((a) + (b) - 1) / (b))
 using namespace nvcuda;
 namespace F = torch::nn::functional;
+typedef at::BFloat16 bf16;
+using Batch = torch::PackedTensorAccessor32<float, 2>;
+using Names = std::vector<torch::Tensor>;
 constexpr int WIDTH = 4;  // torch::Tensor in a comment
 __constant__ float weights[3] = {1, 2, 3};
 struct Pair { float a; float b; __device__ float sum() const { return a + b; } };
@@ -52,7 +55,8 @@ def test_lines_stay_where_they_were(source):
     "kept",
     [
         "#include <cuda_fp16.h>", "#define BLOCK 256", "using namespace nvcuda;",
-        "constexpr int WIDTH = 4;", "__constant__ float weights[3]", "struct Pair",
+        "typedef at::BFloat16 bf16;", "using Batch =", "constexpr int WIDTH = 4;",
+        "__constant__ float weights[3]", "struct Pair",
         "constexpr int twice", "half_of(T x)", "void __launch_bounds__(256, 2) scale",
         "namespace inner {", 'extern "C" __global__ void plain',
     ],
@@ -63,7 +67,17 @@ def test_device_code_is_kept(source, kept):
 
 @pytest.mark.parametrize(
     "blanked",
-    ["torch/", "<vector>", "functional", "struct Args", "launch(const", "cdiv", "<<<", "PYBIND11"],
+    [
+        "torch/",
+        "<vector>",
+        "functional",
+        "Names",
+        "struct Args",
+        "launch(const",
+        "cdiv",
+        "<<<",
+        "PYBIND11",
+    ],
 )
 def test_host_code_is_blanked(source, blanked):
     assert blanked not in source.device_text(900).replace("// torch::Tensor in a comment", "")

@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
@@ -274,6 +275,14 @@ def scaled_kernel(a, sa, b, sb, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.c
 
 
 @triton.jit
+def special_kernel(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    powers = libdevice.exp2(tl.load(x + at))
+    asm: tl.constexpr = "{ .reg .f32 h; mul.f32 h, $1, 0f3F000000; tanh.approx.f32 $0, h; }"
+    tl.store(out + at, tl.inline_asm_elementwise(asm, "=f,f", [powers], tl.float32, True, 1))
+
+
+@triton.jit
 def reshaped_kernel(x, out, n, BLOCK: tl.constexpr):
     at = tl.trans(tl.reshape(tl.arange(0, BLOCK), (BLOCK // 16, 16)))
     tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(x + at), at < n)
@@ -444,6 +453,10 @@ def scaled(device, K=256):
     a, b = cuda(device, 128, K, dtype=eight), cuda(device, K, 128, dtype=eight)
     sa, sb = (cuda(device, 128, K // 32, dtype=torch.uint8) for _ in "ab")
     scaled_kernel[(1,)](a, sa, b, sb, cuda(device, 128, 128), K, M=128, N=128, BK=128)
+
+
+def special(device, n=4096):
+    special_kernel[(n // 512,)](cuda(device, n), cuda(device, n), BLOCK=512)
 
 
 def reshaped(device, n=900):

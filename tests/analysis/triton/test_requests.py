@@ -295,6 +295,11 @@ def test_products_with_scales(launched, device, pipe):
     assert operations[pipe] == 2 * 128 * 128 * 256
 
 
+def test_special_functions_of_libdevice_and_of_inline_assembly_are_counted(launched):
+    operations = launched(followed.special, n=8192).demand.operations
+    assert operations == {"fp32": 8192, "sfu": 2 * 8192}  # ex2 and tanh; the product
+
+
 @pytest.mark.parametrize(
     ("device", "tiles", "times"),
     [
