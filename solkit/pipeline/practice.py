@@ -110,8 +110,9 @@ class Practice:
             self.world.foresee(
                 [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
             )
+            alone = {r.variant.id for r in rivals if self.world.fits_one_shape(r.variant)}
             practised = (
-                practise_finalists(original, rivals, shapes, self._measure_if_possible)
+                practise_finalists(original, rivals, shapes, self._measure_if_possible, alone)
                 if shapes
                 else ()
             )
@@ -340,9 +341,6 @@ class Practice:
         """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
         from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
-        original = self.world.original
-        if self.world.fits_one_shape(bred.variant) and shape != original.whole_shape:
-            bred = replace(bred, variant=original.variant, params=original.params)
         key = bred.variant.id, canonical(bred.params), canonical(shape)
         timings = self._known.setdefault(key, [])
         if turn < len(timings):

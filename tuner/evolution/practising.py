@@ -8,14 +8,15 @@ the original, at practice shapes, which are neither the search's nor the gate's:
                           └───────────── the next one ──────────┘
 
 One that is clearly faster than the first that holds is taken all the same if its file can leave
-what it loses to the original. If each is slower somewhere, the one that loses least goes to the
-gate. The gate alone decides whether it replaces the original.
+what it loses to the original; also one that is only faster, if the first that holds was timed at no
+practice shape. If each is slower somewhere, the one that loses least goes to the gate. The gate
+alone decides whether it replaces the original.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,11 @@ def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
 
 
 def practise_finalists(
-    original: Bred, rivals: Sequence[Bred], shapes: Iterable[Shape], measure: Measure
+    original: Bred,
+    rivals: Sequence[Bred],
+    shapes: Iterable[Shape],
+    measure: Measure,
+    alone: Collection[str] = (),
 ) -> tuple[Finalist, ...]:
     """Time finalists at practice shapes until one is not slower than the original at any.
 
@@ -113,6 +118,8 @@ def practise_finalists(
         shapes: to practise at.
         measure: times a variant with its parameters at a shape, for the first time (0) or the
             second (1). It is asked for the original again for each finalist.
+        alone: ids of the variants that fit the search's shape alone, and launch what the original
+            does at any other: nothing is measured of them.
 
     Returns:
         Those that were tried; one of them is taken.
@@ -120,7 +127,8 @@ def practise_finalists(
     order = list(shapes)
     finalists: list[Finalist] = []
     for rival in rivals:
-        tried = _practise_finalist(original, rival, order, measure)
+        at = [] if rival.variant.id in alone else order
+        tried = _practise_finalist(original, rival, at, measure)
         finalists.append(tried)
         if not is_slower(tried.loss):
             break
@@ -145,7 +153,8 @@ def take_far_faster(
 ) -> tuple[Finalist, ...]:
     """Return finalists, of which one that leaves shapes to the original is taken if it pays.
 
-    It is clearly faster than any that holds everywhere, and right at all practice shapes.
+    It is clearly faster than any that holds everywhere, and right at all practice shapes. Than one
+    that was not seen to hold anywhere it is faster.
 
     Args:
         original: as for `practise_finalists`.
@@ -169,10 +178,16 @@ def _far_faster(
     rivals: Sequence[Bred], finalists: Sequence[Finalist]
 ) -> Iterator[tuple[int, Bred]]:
     """Yield finalists that are clearly faster than any that holds everywhere, the fastest first."""
-    holding = [finalist.time_ms for finalist in finalists if not is_slower(finalist.loss)]
-    limit_ms = min(holding, default=math.inf)
+    limit_ms = min(
+        (
+            finalist.time_ms / (_WORTH if finalist.practised else 1.0)
+            for finalist in finalists
+            if not is_slower(finalist.loss)
+        ),
+        default=math.inf,
+    )
     for place, (rival, finalist) in enumerate(zip(rivals, finalists, strict=False)):
-        if _WORTH * finalist.time_ms < limit_ms and math.isfinite(finalist.loss):
+        if finalist.time_ms < limit_ms and math.isfinite(finalist.loss):
             yield place, rival
 
 

@@ -51,8 +51,8 @@ class World:
         return VariantOutcome(Verdict.CORRECT, result)
 
 
-def practised(world, *rivals, shapes=(NEAR, FAR, ODD), may_leave=lambda _: False):
-    results = practise_finalists(ORIGINAL, rivals, shapes, world)
+def practised(world, *rivals, shapes=(NEAR, FAR, ODD), may_leave=lambda _: False, alone=()):
+    results = practise_finalists(ORIGINAL, rivals, shapes, world, alone)
     results = take_far_faster(ORIGINAL, rivals, results, shapes, world, may_leave)
     (taken,) = [result.id for result in results if result.taken]
     return taken, results
@@ -104,6 +104,23 @@ def test_one_that_is_far_faster_is_taken_if_it_can_leave_what_it_loses_to_the_or
     assert whole.practised == results[0].practised
     assert {trial.shape["M"]: trial.ratio for trial in whole.practised} == {1: 0.1, 2: 1.1, 3: 1.2}
     assert practised(world, FAST, bred("second", 1.05), may_leave=lambda _: True)[0] == "second"
+
+
+NEXT = bred("next", 1.05)
+
+
+def test_one_that_fits_a_shape_alone_is_not_timed_and_gives_way_to_a_faster_one():
+    world = World(fast={1: 14.3})
+    both, kept = {"may_leave": lambda _: True, "alone": {"next"}}, {"alone": {"next"}}
+    assert practised(world, FAST, NEXT, **both)[0] == "fast"
+    assert practised(world, FAST, NEXT, **kept)[0] == "next"  # it cannot leave what it loses
+    assert {name for name, _ in world.asked} == {"original", "fast"}
+    assert practised(World(), FAST, NEXT, alone={"fast"})[0] == "fast"  # it is the fastest
+
+
+def test_one_that_nothing_was_seen_of_gives_way_to_one_that_is_a_little_faster():
+    world = World(fast={1: 14.3}, next={})  # the budget is spent
+    assert practised(world, FAST, NEXT, may_leave=lambda _: True)[0] == "fast"
 
 
 @pytest.mark.parametrize(

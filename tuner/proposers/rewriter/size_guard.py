@@ -1,11 +1,12 @@
 """A winner that leaves inputs to the original kernel whose sizes it was never tried on.
 
-Blocks that fill a GPU at one size start too few programs at a much smaller one. So where a tensor
-is smaller than any at which a variant was seen to hold, its file does what the original did. Where
-a variant was slower, its launches do not run again.
+Blocks that fill a GPU at one size start too few programs at a much smaller one, and rows that begin
+at any element are read one element at a time. So where a tensor is smaller than any at which a
+variant was seen to hold, its file does what the original did. Where a variant was slower, its
+launches do not run again: not with strides of that kind, or not at such sizes.
 
-The guard runs in each call, also in one of a few microseconds: it compares counts of elements, some
-70 ns each, and only as many as tell the tried sizes apart.
+The guard runs in each call, also in one of a few microseconds: it compares counts of elements and
+strides, some 70 ns each, and only as many as tell the tried sizes apart.
 """
 
 from __future__ import annotations
@@ -56,36 +57,43 @@ _SAME_ELEMENTS = frozenset(
 )
 """Methods whose result has as many elements as their tensor."""
 
-_ELEMENTS = ".numel()"
+_ELEMENTS, _STRIDE = ".numel()", ".stride("
+_EVEN = 16
+"""Triton compiles a kernel for arguments that can be divided by it, and loads vectors then."""
 
 Sizes = Mapping[str, int]
-"""Sizes of a launcher's tensors by the expression for it: ``x.numel()``, ``x.shape[0]``."""
+"""Sizes of a launcher's tensors by the expression for it: ``x.numel()``, ``x.shape[0]``,
+``x.stride(0)``."""
 
 
 @dataclass(frozen=True)
 class SizeBound:
-    """Sizes of one tensor between which a variant's own launches run.
+    """Sizes of one tensor at which a variant's own launches run.
 
     Attributes:
         size: expression for it.
-        least: the smallest.
+        least: the smallest; 0 if there is no limit.
         most: the largest; ``None`` if there is no limit.
+        factor: divides each of them.
     """
 
     size: str
     least: int
     most: int | None = None
+    factor: int = 1
 
     def holds(self, sizes: Sizes) -> bool:
         """Tell whether the variant's own launches run, as far as this size says."""
         most = math.inf if self.most is None else self.most
-        return self.least <= sizes[self.size] <= most
+        return self.least <= sizes[self.size] <= most and sizes[self.size] % self.factor == 0
 
     @property
     def condition(self) -> str:
         """Expression that is true where the original runs."""
-        smaller = f"{self.size} < {self.least}"
-        return smaller if self.most is None else f"{smaller} or {self.size} > {self.most}"
+        outside = [f"{self.size} < {self.least}"] if self.least else []
+        outside += [] if self.most is None else [f"{self.size} > {self.most}"]
+        outside += [f"{self.size} % {self.factor} != 0"] if self.factor > 1 else []
+        return " or ".join(outside)
 
 
 # ------------------------------------------------------------------------------- sizes
@@ -102,9 +110,10 @@ def tensor_sizes(
         needs: the problem's tensors by name.
 
     Returns:
-        Elements of those without a default that launches get, or views of them; and extents of
-        dimensions, if they get the tensor itself. Where the text does not show which tensor a
-        launch gets, its storage says how many elements the problem's tensor of that name has.
+        Elements of those without a default that launches get, or views of them; and extents and
+        strides of dimensions, if they get the tensor itself. Where the text does not show which
+        tensor a launch gets, its storage says how many elements the problem's tensor of that name
+        has.
     """
     sizes: dict[str, set[int]] = {}
     launched = [kernel.launch for kernel in kernels]
@@ -153,6 +162,7 @@ def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple
         yield f"{param}{_ELEMENTS}", math.prod(layout.shape)
         if isinstance(argument, cst.Name) and argument.value not in changed:
             yield from ((f"{param}.shape[{axis}]", n) for axis, n in enumerate(layout.shape))
+            yield from ((f"{param}{_STRIDE}{axis})", n) for axis, n in enumerate(layout.strides))
 
 
 def _required_params(launcher: cst.FunctionDef) -> set[str]:
@@ -177,7 +187,9 @@ def _tensor_behind(node: cst.BaseExpression, launch: Launch, steps: int) -> str:
 
 
 def bounds_of(here: Sizes, trials: Sequence[tuple[Sizes, bool]]) -> tuple[SizeBound, ...]:
-    """Return sizes between which a variant runs: no smaller ones, and none where it was slower.
+    """Return sizes at which a variant runs: no smaller ones, and none where it was slower.
+
+    Strides are kept even if it was slower with an uneven one, and never faster.
 
     Args:
         here: sizes at which it was found.
@@ -187,15 +199,22 @@ def bounds_of(here: Sizes, trials: Sequence[tuple[Sizes, bool]]) -> tuple[SizeBo
         As few as tell all of them apart; empty if nothing is known of any tensor.
     """
     held = [here, *(sizes for sizes, is_slow in trials if not is_slow)]
+    slower = [sizes for sizes, is_slow in trials if is_slow]
+    distinct = _distinct_sizes(here, [*held, *slower])
     bounds = {
         size: SizeBound(size, min(sizes[size] for sizes in held))
-        for size in _distinct_sizes(here, [here, *(sizes for sizes, _ in trials)])
+        for size in distinct
+        if _STRIDE not in size
     }
-    counted = [size for size in bounds if size.endswith(_ELEMENTS)]
+    counted = [size for size in bounds if size.endswith(_ELEMENTS) and bounds[size].least > 1]
     kept = set(counted[:_MOST_COMPARED])
-    for slow in (sizes for sizes, is_slow in trials if is_slow):
+    strides = [size for size in distinct if _STRIDE in size]
+    for slow in slower:
+        uneven = _uneven_strides(strides, slow, held)
+        bounds |= {stride: SizeBound(stride, 0, factor=_EVEN) for stride in uneven}
+        kept.update(uneven)
         if all(bounds[size].holds(slow) for size in kept):
-            options = [bound for size in bounds if (bound := _narrowed(bounds[size], slow, held))]
+            options = [b for size in bounds for b in _narrowed(bounds[size], slow, held)]
             if options:  # the first of those that lose the fewest sizes at which it held
                 bound = min(options, key=lambda b: sum(not b.holds(sizes) for sizes in held))
                 bounds[bound.size] = bound
@@ -204,30 +223,59 @@ def bounds_of(here: Sizes, trials: Sequence[tuple[Sizes, bool]]) -> tuple[SizeBo
 
 
 def _distinct_sizes(here: Sizes, every: Sequence[Sizes]) -> list[str]:
-    """List sizes that are known of each call: elements first, larger ones first.
+    """List sizes that are known of each call: elements first, larger ones first, strides last.
 
     Of those that are equal in all calls the first stands for all.
     """
-    order = sorted(here, key=lambda size: (not size.endswith(_ELEMENTS), -here[size]))
-    seen: dict[tuple[bool, tuple[int, ...]], str] = {}
+
+    def kind_of(size: str) -> int:
+        return 2 if _STRIDE in size else int(not size.endswith(_ELEMENTS))
+
+    order = sorted(here, key=lambda size: (kind_of(size), -here[size]))
+    seen: dict[tuple[int, tuple[int, ...]], str] = {}
     for size in order:
         if all(size in sizes for sizes in every):
             values = tuple(sizes[size] for sizes in every)
-            seen.setdefault((size.endswith(_ELEMENTS), values), size)
+            seen.setdefault((kind_of(size), values), size)
     return list(seen.values())
 
 
-def _narrowed(bound: SizeBound, slow: Sizes, held: Sequence[Sizes]) -> SizeBound | None:
-    """Return a bound that leaves out where it was slower; ``None`` if the size is that found at."""
+def _uneven_strides(strides: Sequence[str], slow: Sizes, held: Sequence[Sizes]) -> list[str]:
+    """Return a tensor's smallest stride that was even wherever a variant held, and is not now.
+
+    Larger strides of a contiguous tensor are multiples of it. Tensors of more elements come first.
+    """
+    by_tensor: dict[str, str] = {}
+    for stride in strides:  # the largest first
+        if _is_uneven(stride, slow, held):
+            by_tensor[stride.partition(_STRIDE)[0]] = stride
+    elements = {tensor: held[0].get(f"{tensor}{_ELEMENTS}", 0) for tensor in by_tensor}
+    tensors = sorted(by_tensor, key=lambda tensor: -elements[tensor])
+    return [by_tensor[tensor] for tensor in tensors[:_MOST_COMPARED]]
+
+
+def _is_uneven(size: str, slow: Sizes, held: Sequence[Sizes]) -> bool:
+    """Tell whether a size was even wherever a variant held, and is not where it was slower."""
+    return slow[size] % _EVEN != 0 and all(sizes[size] % _EVEN == 0 for sizes in held)
+
+
+def _narrowed(bound: SizeBound, slow: Sizes, held: Sequence[Sizes]) -> Iterator[SizeBound]:
+    """Yield bounds that leave out where it was slower, if the size is another than that found at.
+
+    Those of uneven sizes come first: they lose nothing at which it held.
+    """
     limit, here = slow[bound.size], held[0][bound.size]
     counts = [sizes[bound.size] for sizes in held]
-    if limit == here:
-        return None
+    if limit == here or _STRIDE in bound.size:
+        return
+    if _is_uneven(bound.size, slow, held):
+        yield replace(bound, factor=_EVEN)
     if limit < here:
         least = min(count for count in counts if count > limit)
-        return replace(bound, least=max(bound.least, least))
-    most = max(count for count in counts if count < limit)
-    return replace(bound, most=most if bound.most is None else min(bound.most, most))
+        yield replace(bound, least=max(bound.least, least))
+    else:
+        most = max(count for count in counts if count < limit)
+        yield replace(bound, most=most if bound.most is None else min(bound.most, most))
 
 
 # ------------------------------------------------------------------------------- joining

@@ -23,7 +23,7 @@ ROWS = {"M": 4, "N": 200}
 
 
 @pytest.fixture(scope="module")
-def rows():
+def whole_rows():
     (source,) = variants(WholeRow(), SOFTMAX, **ROWS)
     return source
 
@@ -33,36 +33,36 @@ def joined(source, original=HEADER + SOFTMAX, params=None, least=801):
     return with_original_outside(source, original, params or {}, bounds)
 
 
-def test_a_file_does_what_the_original_did_below_a_size(rows):
-    source = joined(rows)
+def test_a_file_does_what_the_original_did_below_a_size(whole_rows):
+    source = joined(whole_rows)
     launcher = source[source.index("def kernel(") :].splitlines()
     assert launcher[1:3] == ["    if x.numel() < 801:", "        return kernel_before(x)"]
     original = SOFTMAX[SOFTMAX.index("def kernel(") :]
     assert original.replace("def kernel(", "def kernel_before(").strip() in source
 
 
-def test_functions_that_both_share_are_not_copied(rows):
-    assert joined(rows).count("@triton.jit") == rows.count("@triton.jit")
+def test_functions_that_both_share_are_not_copied(whole_rows):
+    assert joined(whole_rows).count("@triton.jit") == whole_rows.count("@triton.jit")
 
 
-def test_functions_that_differ_get_another_name(rows):
+def test_functions_that_differ_get_another_name(whole_rows):
     name = next(line for line in SOFTMAX.splitlines() if line.startswith("def softmax"))
-    changed = rows.replace("tl.exp(", "tl.math.exp(")
+    changed = whole_rows.replace("tl.exp(", "tl.math.exp(")
     source = joined(changed)
-    assert changed != rows
+    assert changed != whole_rows
     assert name.replace("(", "_before(", 1) in source
 
 
 @pytest.mark.parametrize("least", [1, 801])
 @pytest.mark.slow
-def test_both_ways_are_right(rows, least, is_right):
-    assert is_right(joined(rows, least=least), SOFTMAX, **ROWS)
+def test_both_ways_are_right(whole_rows, least, is_right):
+    assert is_right(joined(whole_rows, least=least), SOFTMAX, **ROWS)
 
 
-def test_launchers_that_differ_are_not_joined(rows):
+def test_launchers_that_differ_are_not_joined(whole_rows):
     other = (HEADER + SOFTMAX).replace("def kernel(x", "def kernel(x, out=None")
     with pytest.raises(InputError, match="one by one"):
-        joined(rows, other)
+        joined(whole_rows, other)
 
 
 def test_a_launcher_that_is_not_at_the_top_of_its_file_is_named():
@@ -81,16 +81,16 @@ def test_a_model_in_kernelbenchs_form_is_joined_too():
     assert source.count("class ModelNew") == 1
 
 
-def test_functions_that_a_later_statement_changes_are_not_joined(rows):
+def test_functions_that_a_later_statement_changes_are_not_joined(whole_rows):
     again = "softmax_kernel = triton.jit(softmax_kernel.fn)\n\n\ndef kernel("
     original = (HEADER + SOFTMAX).replace("def kernel(", again)
     with pytest.raises(InputError, match="'softmax_kernel' is defined twice"):
-        joined(rows.replace("def kernel(", again), original)
+        joined(whole_rows.replace("def kernel(", again), original)
 
 
-def test_nothing_is_joined_where_no_size_is_known(rows):
+def test_nothing_is_joined_where_no_size_is_known(whole_rows):
     with pytest.raises(InputError, match="size of no tensor"):
-        with_original_outside(rows, HEADER + SOFTMAX, {}, [])
+        with_original_outside(whole_rows, HEADER + SOFTMAX, {}, [])
 
 
 # ------------------------------------------------------------------------------- the bounds
@@ -143,6 +143,56 @@ def test_the_bound_that_loses_the_fewest_good_sizes_is_narrowed():
     ]
 
 
+def rows(count, stride, **others):
+    """Sizes of a tensor of rows."""
+    sizes = {"x.numel()": count * stride, "x.shape[0]": count, "x.shape[1]": stride}
+    return {**sizes, "x.stride(0)": stride, "x.stride(1)": 1, **others}
+
+
+UNEVEN = "x.stride(0) % 16 != 0"
+
+
+def test_rows_of_uneven_strides_are_left_to_the_original_where_only_they_were_slower():
+    here, slow, good = rows(8192, 768), rows(5121, 481), rows(1024, 3072)
+    assert conditions(here, (slow, True)) == ["x.numel() < 6291456", UNEVEN]  # also larger ones
+    assert conditions(here, (slow, True), (good, False)) == ["x.numel() < 3145728", UNEVEN]
+    bounds = bounds_of(here, [(slow, True), (rows(16384, 96), False)])
+    assert bounds[-1].condition == UNEVEN  # the number of elements would not tell them apart
+    assert not all(bound.holds(slow) for bound in bounds)
+    assert all(bound.holds(rows(5121, 480)) for bound in bounds)
+
+
+@pytest.mark.parametrize(
+    ("here", "trials"),
+    [
+        (rows(8192, 767), [(rows(5121, 481), True)]),  # it is fast with such a stride
+        (rows(8192, 768), [(rows(5121, 481), True), (rows(4096, 511), False)]),
+        (rows(8192, 768), [(rows(5121, 480), True)]),
+        (rows(8192, 768), [(rows(5121, 481), False)]),
+    ],
+)
+def test_strides_are_no_bound_where_uneven_ones_do_not_decide(here, trials):
+    assert UNEVEN not in conditions(here, *trials)
+
+
+def test_a_tensors_smallest_uneven_stride_is_compared_and_those_of_equal_tensors_once():
+    here = {f"{t}.stride({n})": size for t in "qkv" for n, size in ((0, 65536), (1, 64))}
+    slow = {f"{t}.stride({n})": size for t in "qkv" for n, size in ((0, 2561 * 63), (1, 63))}
+    assert conditions(here, (slow, True)) == ["q.stride(1) % 16 != 0"]
+
+
+def test_flat_elements_are_told_apart_by_what_divides_them_before_their_number_is():
+    good, slow = sizes(x=512 * 2048, w=2048 * 1024), sizes(x=2561 * 1281, w=2048 * 1024)
+    assert conditions(HERE, (good, False), (slow, True)) == [
+        "x.numel() < 1048576 or x.numel() % 16 != 0",
+        "w.numel() < 2097152",
+    ]
+
+
+def test_a_tensor_of_one_element_is_not_compared():
+    assert conditions(sizes(x=900, scale=1), (sizes(x=600, scale=1), False)) == ["x.numel() < 600"]
+
+
 def test_extents_tell_apart_what_has_as_many_elements():
     here = {"x.numel()": 8192, "x.shape[0]": 64, "x.shape[1]": 128}
     slow = {"x.numel()": 8192, "x.shape[0]": 2, "x.shape[1]": 4096}
@@ -188,10 +238,11 @@ def test_sizes_are_those_of_whole_tensors_that_every_call_has():
     assert tensor_sizes(source, [record]) == {"x.numel()": 24, "w.numel()": 24}
 
 
-def test_a_tensor_that_is_passed_itself_has_extents():
+def test_a_tensor_that_is_passed_itself_has_extents_and_strides():
     source = HEADER + SOFTMAX
     record = launched("softmax_kernel", x_ptr=(6, 4), out_ptr=(6, 4))
     expected = {"x.numel()": 24, "x.shape[0]": 6, "x.shape[1]": 4}
+    expected |= {"x.stride(0)": 1, "x.stride(1)": 1}
     assert tensor_sizes(source, [record]) == expected
     assert tensor_sizes(source, []) == tensor_sizes("x = (", [record]) == {}
 
