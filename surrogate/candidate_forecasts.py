@@ -23,6 +23,7 @@ __all__ = [
     "entry_of_analysis",
     "forecast_candidate",
     "forecast_or_model",
+    "known_depths",
     "problem_from",
 ]
 
@@ -98,10 +99,22 @@ def _explain_missing_model() -> str:
     return "no surrogate was given"
 
 
+def known_depths(analysis: Analysis) -> set[Depth]:
+    """Return the depths to which launches of own kernels are known.
+
+    A launch whose code could not be followed has no modelled time: deeper trees would miss what
+    they rest on most, so it counts as captured.
+    """
+    return {
+        Depth.CAPTURED if kernel.facts.requests is None else kernel.facts.depth
+        for kernel in analysis.kernels
+        if not kernel.launch.library
+    }
+
+
 def common_depth(analysis: Analysis) -> Depth | None:
     """Return the depth to which all launches of own kernels are known; ``None`` without any."""
-    depths = {kernel.facts.depth for kernel in analysis.kernels if not kernel.launch.library}
-    return min(depths, key=_DEPTHS.index, default=None)
+    return min(known_depths(analysis), key=_DEPTHS.index, default=None)
 
 
 def forecast_candidate(query: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:

@@ -37,7 +37,12 @@ from solkit.datasets.kernels import Kernel, kernel_of_file
 from solkit.errors import InputError, UnsupportedError
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.kernel.machines import unvalidated
-from solkit.surrogate.candidate_forecasts import entry_of_analysis, forecast_or_model, problem_from
+from solkit.surrogate.candidate_forecasts import (
+    entry_of_analysis,
+    forecast_or_model,
+    known_depths,
+    problem_from,
+)
 from solkit.surrogate.costs import Costs
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Contribution, Surrogate
@@ -225,8 +230,7 @@ class _Candidate:
     @property
     def known_depths(self) -> set[Depth]:
         """Depths to which its own launches are known."""
-        kernels = self.analysis.kernels if self.analysis else ()
-        return {kernel.facts.depth for kernel in kernels if not kernel.launch.library}
+        return known_depths(self.analysis) if self.analysis else set()
 
     def reached(self, depth: Depth) -> Depth:
         """Return the depth that its analysis reaches."""

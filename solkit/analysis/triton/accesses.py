@@ -23,7 +23,7 @@ from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
 from solkit.analysis.interpreter.coalescing import LINE_SECTORS, TouchedSectors, distinct_together
 from solkit.analysis.interpreter.counters import Counters
-from solkit.analysis.triton.arithmetic import along_programs, cornered, element_bytes
+from solkit.analysis.triton.arithmetic import along_programs, element_bytes
 from solkit.analysis.triton.layouts import tensor_spread
 from solkit.analysis.triton.relevance import mask_operand
 from solkit.analysis.triton.tensor_sink import Descriptor
@@ -357,7 +357,7 @@ class Corners:
         if mask is not None:
             if len(self.suspects) < _SUSPECTS:
                 self.suspects.add(int(reached.reshape(len(reached), -1).max(1).argmax()))
-            reached = reached * _at_corners(mask.astype(bool), addresses)
+            reached = reached * mask.astype(bool)
         farthest = int(reached.max())
         if farthest:
             self.outside[operation] = max(farthest, self.outside.get(operation, 0))
@@ -380,13 +380,6 @@ class Corners:
     ) -> None:
         self.counters.add((operation, "runs"), share > 0)
         self.recorder.note_execution(operation, share, ends)
-
-
-def _at_corners(mask: Array, addresses: Array) -> Array:
-    """Return a mask by its corners, where addresses have only these: a reduction needs it whole."""
-    pairs = zip(mask.shape[1:], addresses.shape[1:], strict=False)
-    fits = all(own == other or 1 in (own, other) for own, other in pairs)
-    return mask if fits else cornered(mask)
 
 
 def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:

@@ -24,6 +24,7 @@ __all__ = [
     "along_programs",
     "choose_by_program",
     "constant",
+    "corner_places",
     "cornered",
     "element_bytes",
     "integer_comparison",
@@ -92,16 +93,19 @@ def constant(operation: Operation) -> Value:
 def make_range(operation: Operation, corners: bool) -> Array:
     """``tt.make_range``."""
     start, end = operation.attribute("start") or 0, operation.attribute("end") or 0
-    if corners and end - start > 2:
-        return np.array([[start, (start + end) // 2, end - 1]])
-    return np.arange(start, end)[None]
+    return start + (corner_places(end - start) if corners else np.arange(end - start))[None]
+
+
+def corner_places(size: int) -> Array:
+    """Return the indices of an axis that corners keep."""
+    return np.array([0, size // 2, size - 1]) if size > 2 else np.arange(size)
 
 
 def cornered(value: Array) -> Array:
     """Return the corners of a whole tensor."""
     for axis, size in enumerate(value.shape[1:], start=1):
         if size > _PROBES:
-            value = value.take([0, size // 2, size - 1], axis)
+            value = value.take(corner_places(size), axis)
     return value
 
 
@@ -241,9 +245,8 @@ def _folded_corners(value: Array, before: Sequence[int], after: Sequence[int]) -
         return None
     place = np.zeros((1,) * len(after), np.int64)
     for dim, length in enumerate(after):
-        probed = [0, length // 2, length - 1] if length > 2 else range(length)
         shape = [-1 if d == dim else 1 for d in range(len(after))]
-        place = place + np.array(probed).reshape(shape) * math.prod(after[dim + 1 :])
+        place = place + corner_places(length).reshape(shape) * math.prod(after[dim + 1 :])
     folded: Array = along_programs(first, place[None]) + along_programs(step, place[None]) * place
     return folded
 

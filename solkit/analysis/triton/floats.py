@@ -15,7 +15,7 @@ import numpy as np
 
 from solkit.adapters.triton_ir import Operation
 
-__all__ = ["FLOATS", "float_constant", "on_floats"]
+__all__ = ["FLOATS", "FROM_FLOATS", "float_constant", "on_floats"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -26,11 +26,13 @@ def _to_integer(value: Array) -> Array:
     return np.nan_to_num(np.trunc(value), posinf=2.0**62, neginf=-(2.0**62)).astype(np.int64)
 
 
+FROM_FLOATS = ("arith.fptosi", "arith.fptoui")
+"""Operations that make integers of floats."""
+
 FLOATS: Mapping[str, Callable[..., Array]] = {
     "arith.sitofp": lambda a: a,
     "arith.uitofp": lambda a: a,
-    "arith.fptosi": _to_integer,
-    "arith.fptoui": _to_integer,
+    **dict.fromkeys(FROM_FLOATS, _to_integer),
     "arith.extf": lambda a: a,
     "arith.truncf": lambda a: a,
     "tt.fp_to_fp": lambda a: a,
@@ -76,7 +78,7 @@ def on_floats(operation: Operation) -> Callable[..., Array] | None:
     if compute is None:
         return None
     kind = _TYPES.get(operation.result_type.element)
-    if operation.name in ("arith.fptosi", "arith.fptoui"):
+    if operation.name in FROM_FLOATS:
         return compute
     return None if kind is None else lambda *values: compute(*values).astype(kind)
 

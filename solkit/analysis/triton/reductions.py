@@ -6,7 +6,7 @@ an axis for a reduction, the axis against itself moved by 1, 2, 4 ... for a scan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,17 @@ Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 FOLDS = {"tt.reduce", "tt.scan"}
 
 
-def fold_region(operation: Operation, values: Sequence[Array]) -> list[Array] | None:
+def fold_region(
+    operation: Operation, values: Sequence[Array], outside: Mapping[str, Any]
+) -> list[Array] | None:
     """Return the results of a reduction or a scan; ``None`` if its region is not understood.
 
     Args:
         operation: the reduction or scan.
         values: of its operands, for whole tensors; axes of size 1 do not vary.
+        outside: values by name, of which the region may use numbers.
     """
-    combine = _combining(operation.blocks[0], len(values))
+    combine = _combining(operation.blocks[0], len(values), outside)
     if combine is None:
         return None
     axis = 1 + (operation.attribute("axis") or 0)
@@ -86,15 +89,20 @@ def _slice_along_axis(value: Array, axis: int, start: int, end: int) -> Array:
     return value[(slice(None),) * axis + (slice(start, end),)]
 
 
-def _combining(block: Block, count: int) -> Combine | None:
+def _combining(block: Block, count: int, outside: Mapping[str, Any]) -> Combine | None:
     """Return the region as a function of two elements, each of so many values."""
     steps = [(operation, _computing(operation)) for operation in block.operations[:-1]]
     if any(compute is None for _, compute in steps) or len(block.arguments) != 2 * count:
         return None
     results = block.operations[-1].operands
+    own = {*block.arguments, *(name for step, _ in steps for name in step.results)}
+    used = {name for operation in block.operations for name in operation.operands} - own
+    numbers = {name: outside.get(name) for name in used}
+    if not all(isinstance(value, np.ndarray) and value.size == 1 for value in numbers.values()):
+        return None
 
     def combine(lhs: Sequence[Array], rhs: Sequence[Array]) -> list[Array]:
-        env = dict(zip(block.arguments, (*lhs, *rhs), strict=True))
+        env = numbers | dict(zip(block.arguments, (*lhs, *rhs), strict=True))
         for operation, compute in steps:
             assert compute is not None
             env[operation.results[0]] = compute(*(env[name] for name in operation.operands))

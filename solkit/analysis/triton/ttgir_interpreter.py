@@ -42,8 +42,10 @@ from solkit.analysis.triton.arithmetic import (
     PASSED_ON,
     SHAPES,
     aligned_ranks,
+    along_programs,
     choose_by_program,
     constant,
+    corner_places,
     cornered,
     integer_comparison,
     integer_operation,
@@ -58,7 +60,7 @@ from solkit.analysis.triton.assumptions import (
     reachable,
 )
 from solkit.analysis.triton.counter_turns import CounterTurns
-from solkit.analysis.triton.floats import float_constant, on_floats
+from solkit.analysis.triton.floats import FROM_FLOATS, float_constant, on_floats
 from solkit.analysis.triton.loop_steps import (
     PICKS,
     alternatives_in_condition,
@@ -98,6 +100,10 @@ _MOST_OPERATIONS = 60_000  # some seconds' worth
 _LAST_ROUNDS = 8  # that are followed at the end of a loop whose middle is skipped
 
 _UNKNOWN_ADDRESS = "an address that is not known counts a sector for each element"
+_SCATTERED = "indices that follow from unknown floats are taken to be scattered"
+_OF_NO_TENSOR = 0
+"""Elements that such an index stands for: it is in no order, and any number of its tensor."""
+_SCATTERED_BITS = 24
 _UNSEEN = {
     "tt.call": "what a function does that is not inlined is not seen",
     **dict.fromkeys(
@@ -150,6 +156,7 @@ class TTGIRInterpreter:
         self.finite_answers: dict[str, bool | None] = {}  # of flags that data decide
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
+        self.drawn_indices = 0  # how often some were drawn
         self.turns = CounterTurns(numbers, grid)
         self.storages = Storages()
         self.drawn: dict[str, set[int]] = {}  # loaded values, with the storages that they are from
@@ -575,6 +582,8 @@ class TTGIRInterpreter:
 
         def access() -> None:
             address = self._value(pointer, wanted_whole)
+            if address is not None and self.guessed.get(pointer) == _OF_NO_TENSOR:
+                address = self._within_storage(operation, address)
             unmasked = mask_name is None or mask_name in self.guessed
             mask = None if unmasked else self._value(mask_name or "", wanted_whole)
             if not self.corners:  # corners know less, which decides nothing
@@ -594,6 +603,18 @@ class TTGIRInterpreter:
                     self._keep(operation.operands[1], operation.results[0])
 
         return access
+
+    def _within_storage(self, operation: Operation, address: Array) -> Value:
+        """Return scattered addresses within their storage; ``None`` if it is not known.
+
+        Nothing is known of those of atomics: how many meet depends on the data.
+        """
+        place = self.place_of(operation)
+        storage = self.storages.at_place(place)
+        if storage is None or not storage.storage_bytes or operation.name in ATOMICS:
+            return None
+        first = place << ADDRESS_BITS
+        return first + (address - first) % storage.storage_bytes
 
     def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
         """Return integers from memory if the contents are known, else guesses in order."""
@@ -730,12 +751,16 @@ class TTGIRInterpreter:
         """Return a step that computes results; only the first may be known, but for reductions."""
         if operation.name in FOLDS:
             return partial(self._fold, operation)
+        if operation.name in FROM_FLOATS:
+            return self._conversion(operation)
+        if operation.name == "tt.split":
+            return partial(self._split, operation)
         first, *rest = operation.results
         env, own_compute = self.env, self._given(operation)
         names, compute = (
             ((), own_compute) if own_compute else (operation.operands, self._computing(operation))
         )
-        joins = _joins_flags(operation)
+        joins, picks = _joins_flags(operation), operation.name in PICKS
         whole = first in self.whole
         mixed = not whole and not self.whole.isdisjoint(names)
 
@@ -757,12 +782,56 @@ class TTGIRInterpreter:
                 if joins and sure:
                     result = sure[0]  # the other flag is assumed to be set
                 else:
+                    if picks:  # a scattered index is between its limits
+                        result = self._scattered_of(names, values, result)
                     self._inherit(operation)
             env[first] = result
             for name in rest:
                 env[name] = None
 
         return assign
+
+    def _conversion(self, operation: Operation) -> Callable[[], None]:
+        """Return a step that makes integers of floats; of unknown ones, any integers.
+
+        Each element is another one, as an index into a table or an image is.
+        """
+        (source,), (result,) = operation.operands, operation.results
+        convert, shape = self._computing(operation), operation.result_type.shape
+        corners = self.corners and result not in self.whole
+        sides = (corner_places(size) if corners else np.arange(size) for size in shape)
+        places = np.ravel_multi_index(np.ix_(*sides), shape) if shape else np.array(0)
+        elements = along_programs(self.numbers * math.prod(shape), places[None]) + places
+
+        def assign() -> None:
+            self.operations += 1
+            value = self._value(source, result in self.whole)
+            self.guessed.pop(result, None)
+            if value is not None:
+                self.env[result] = convert(value)
+                return
+            self.drawn_indices += 1
+            self._guess(_SCATTERED, operation)
+            self.guessed[result] = _OF_NO_TENSOR
+            spread = (elements * ODD + self.drawn_indices) * ODD
+            self.env[result] = (spread >> _SCATTERED_BITS) & ((1 << _SCATTERED_BITS) - 1)
+
+        return assign
+
+    def _split(self, operation: Operation) -> None:
+        """Take a tensor's last axis, of two, apart."""
+        self.operations += 1
+        value = self._value(operation.operands[0], not self.whole.isdisjoint(operation.results))
+        for name, at in zip(operation.results, (0, -1), strict=True):
+            self.env[name] = None if value is None else value[..., at]
+        if operation.operands[0] in self.guessed:
+            self._inherit(operation)
+
+    def _scattered_of(self, names: Sequence[str], values: Sequence[Value], other: Value) -> Value:
+        """Return the first scattered of some values, else another one."""
+        places = (at for at, name in enumerate(names) if self.guessed.get(name) == _OF_NO_TENSOR)
+        at = next(places, None)
+        return other if at is None else values[at]
 
     def _inherit(self, operation: Operation) -> None:
         """Mark results as guessed, as some operand is."""
@@ -775,9 +844,12 @@ class TTGIRInterpreter:
         self.operations += 1
         values = [self.env.get(name) for name in operation.operands]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
-        folded = fold_region(operation, arrays) if len(arrays) == len(values) else None
+        is_known = len(arrays) == len(values)
+        folded = fold_region(operation, arrays, self.env) if is_known else None
         for i, name in enumerate(operation.results):
-            self.env[name] = None if folded is None else folded[i]
+            result = None if folded is None else folded[i]
+            is_cornered = self.corners and name not in self.whole
+            self.env[name] = cornered(result) if is_cornered and result is not None else result
         if self.guessed and not self.guessed.keys().isdisjoint(operation.operands):
             self._inherit(operation)
 
@@ -826,6 +898,8 @@ class TTGIRInterpreter:
             return lambda pointer, offset: np.add(*aligned_ranks([pointer, offset * size]))
         if name == "arith.select":
             return lambda *values: np.where(*aligned_ranks(values))
+        if name == "tt.join":
+            return lambda *values: np.stack(np.broadcast_arrays(*aligned_ranks(values)), -1)
         if name in PASSED_ON:
             return lambda value, *_: value
         return on_floats(operation) or (lambda *_: None)
