@@ -30,9 +30,9 @@ are alike, warps wait for resources as well as for themselves, so the root of th
 Instructions and pace of a kernel that was only lowered are estimates in the same form
 (`solkit.analysis.triton.machine`); if there are none either, `Machine.alone_cycles` count.
 
-A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes, a sort's
-shared memory, and launch; the longest but for the launch hides the others. A library is taken to
-lose nothing to tiles, waves and latency, but for attention (`_ATTENTION_SHARE`).
+A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, l2, its pipes, a
+sort's shared memory, and launch; the longest but for the launch hides the others. A library is
+taken to lose nothing to tiles, waves and latency, but for attention (`_ATTENTION_SHARE`).
 
 Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, else the ceilings times
 `_SUSTAINED`.
@@ -242,6 +242,8 @@ def _resource_terms(
 def _library_terms(name: str, demand: Demand, device: Device) -> Iterator[Term]:
     """Yield the terms; the launch comes last."""
     yield _dram_term(demand, device)
+    if "l2" in device.ceilings:
+        yield _l2_term(demand, 0.0, device)
     if demand.shared:
         yield _shared_memory_term(demand, device)
     for pipe, amount in demand.operations.items():

@@ -89,6 +89,16 @@ def test_clones_around_a_kernel(analysed):
     assert dram.time_ms == pytest.approx(1e3 * 2 * SQUARE / DRAM, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("function", "times"), [(lambda x: x.t().contiguous(), 16), (lambda x: x.t() + 1, 1)]
+)
+def test_what_lies_across_a_result_is_read_a_sector_an_element(analysed, function, times):
+    turned, plain = analysed(lambda x, _: (function(x), x - 1)).kernels
+    assert turned.demand.l2_read_bytes == times * plain.demand.l2_read_bytes  # 32 bytes for 2
+    assert (turned.model.terms[0].name == "l2") == (times > 1)
+    assert moved(turned) == moved(plain) == (SQUARE, SQUARE)
+
+
 def test_calls_are_counted(analysed):
     def run(x, _):
         for _ in range(32):

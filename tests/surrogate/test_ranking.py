@@ -22,9 +22,11 @@ from solkit.core import (
     Facts,
     KernelAnalysis,
     Launch,
+    Requests,
 )
 from solkit.errors import InputError
 from solkit.surrogate import ranking
+from solkit.surrogate.candidate_forecasts import common_depth
 from solkit.surrogate.costs import CostModel, CostTrees
 from solkit.surrogate.ensemble import Stack, StackedRegressor
 from solkit.surrogate.model import Surrogate
@@ -258,17 +260,21 @@ def candidates(*texts):
     ]
 
 
+READ = Requests(accesses=(), operations={}, l1_wavefronts=0, l2_read_bytes=0, l2_write_bytes=0)
+
+
 @dataclass
 class Analysing:
     """An analyser whose results are as deep as told."""
 
     reaches: Depth
     requests: list = field(default_factory=list)
+    read: Requests | None = READ
 
     def analysed(self, configurations, depth):
         for configuration in configurations:
             self.requests.append((configuration.params["N"], depth))
-            kernel = KernelAnalysis(Facts(LAUNCH, self.reaches))
+            kernel = KernelAnalysis(Facts(LAUNCH, self.reaches, requests=self.read))
             yield Analysed(
                 configuration, Analysis(AnalysisStatus.PARTIAL, (kernel,), ("Because.",))
             )
@@ -303,7 +309,7 @@ def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
 def test_what_takes_too_long_keeps_its_forecast_and_is_given_up():
     lowered, slow = candidates("triton", "triton")
     begun: dict[int, Future[Analysed]] = {0: Future(), 1: Future()}
-    kernel = KernelAnalysis(Facts(LAUNCH, Depth.LOWERED))
+    kernel = KernelAnalysis(Facts(LAUNCH, Depth.LOWERED, requests=READ))
     analysis = Analysis(AnalysisStatus.COMPLETE, (kernel,))
     begun[0].set_result(Analysed(lowered.configuration, analysis))
     analyser = SimpleNamespace(submit=lambda configuration, _: begun[configuration.params["N"]])
@@ -321,6 +327,13 @@ def test_what_cannot_be_compiled_here_stays_captured():
     ranking._analyse_candidates(lowered, Analysing(Depth.LOWERED), Depth.LOWERED)
     assert lowered[0].depth is Depth.LOWERED
     assert ranking._notes_of_captured(lowered) == []
+
+
+def test_what_could_not_be_followed_is_forecast_as_if_only_captured():
+    (unread,) = candidates("triton")
+    ranking._analyse_candidates([unread], Analysing(Depth.LOWERED, read=None), Depth.LOWERED)
+    assert unread.depth is Depth.CAPTURED
+    assert common_depth(unread.analysis) is Depth.CAPTURED
 
 
 @dataclass

@@ -32,7 +32,7 @@ def library_facts(launch: LibraryLaunch, device: Device, depth: Depth) -> Facts:
 
 @functools.lru_cache(maxsize=1024)
 def _requests(op: LibraryOp, pipes: tuple[tuple[str, str], ...]) -> Requests:
-    """Everything crosses L2 and DRAM once: what a library's kernel keeps on the chip is unknown.
+    """Everything crosses DRAM once: what a library's kernel keeps on the chip is unknown.
 
     A sort's results cross once a pass, unless L2 still holds them.
     """
@@ -44,7 +44,7 @@ def _requests(op: LibraryOp, pipes: tuple[tuple[str, str], ...]) -> Requests:
         accesses=op.accesses,
         operations=_operations_by_pipe(op, dict(pipes)),
         l1_wavefronts=0,
-        l2_read_bytes=sum(load.unique_bytes for load in loads) + again * results,
+        l2_read_bytes=sum(load.sector_bytes for load in loads) + again * results,
         l2_write_bytes=(1 + again) * results,
         reuse=Reuse(
             (*_access_streams(loads), *_repeated(stores, results, again, cold=False)),

@@ -1,16 +1,22 @@
 """The bytes that a PyTorch operator reads and writes when it runs as a kernel of its own.
 
 Each tensor is read or written once, in whole sectors. A lookup reads only as much of its table as
-it returns, and a scatter changes only as much as it is given.
+it returns, and a scatter changes only as much as it is given. Copies and pointwise operators walk
+in the order of their result (PyTorch, ``TensorIteratorBase::reorder_dimensions``), so what lies in
+another order crosses L2 once for each block that needs a part of its sectors.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from solkit.core import Access
+from solkit.ops import Family
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 __all__ = ["accesses"]
@@ -38,8 +44,41 @@ def accesses(op: TracedOp, line: str, on_gpu: frozenset[int]) -> tuple[Access, .
     for kind, name, use, elements in _loads_and_stores(op):
         if use.storage in on_gpu and elements and (kind, use) not in seen:
             seen.add((kind, use))
-            touched.append(_access_of_tensor(kind, name, use, elements, line))
+            access = _access_of_tensor(kind, name, use, elements, line)
+            is_walked = kind == "load" and op.operator.family in _IN_ORDER_OF_RESULT
+            if is_walked and (sectors := _walked_sectors(use, op.result)) > access.sectors:
+                access = replace(access, sectors=sectors, block_sectors=sectors)
+            touched.append(access)
     return tuple(touched)
+
+
+_IN_ORDER_OF_RESULT = (Family.COPY, Family.POINTWISE)
+_WALKS = 16
+"""Blocks that are looked at, of an operator."""
+
+
+def _walked_sectors(use: TensorUse, result: TensorUse) -> int:
+    """Return the sectors that an operator's blocks read of a tensor, each once a block.
+
+    A block takes 512 elements of the result in the order of its memory, 256 of 4 bytes or more
+    (PyTorch, ``gpu_kernel_impl``: 128 threads, 4 or 2 elements each).
+    """
+    rank, block = len(result.shape), 256 if use.dtype.itemsize >= 4 else 512
+    missing = rank - len(use.shape)
+    if missing < 0 or not result.numel:
+        return 0
+    steps = [0] * missing + [s * (n > 1) for n, s in zip(use.shape, use.stride, strict=True)]
+    order = sorted(range(rank), key=lambda dim: -result.stride[dim])
+    shape = tuple(result.shape[dim] for dim in order)
+    blocks = math.ceil(result.numel / block)
+    starts = np.unique(np.linspace(0, blocks - 1, min(blocks, _WALKS)).astype(np.int64)) * block
+    places = np.minimum(starts[:, None] + np.arange(block), result.numel - 1)
+    indices = np.unravel_index(places, shape)
+    offsets = np.zeros_like(places)
+    for index, dim in zip(indices, order, strict=True):
+        offsets += index * steps[dim]
+    sectors = offsets * use.dtype.itemsize // _SECTOR
+    return round(np.mean([len(np.unique(row)) for row in sectors]) * blocks)
 
 
 def _loads_and_stores(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:

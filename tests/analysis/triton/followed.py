@@ -249,6 +249,30 @@ def pipelined_gather_kernel(x, rows, out, n, BLOCK: tl.constexpr, D: tl.constexp
 
 
 @triton.jit
+def picked_rows_kernel(x, rows, out, n, K: tl.constexpr, D: tl.constexpr, PART: tl.constexpr):
+    places, column = tl.arange(0, K), tl.arange(0, D)
+    row = tl.load(rows + tl.program_id(0) * K + places)
+    total = tl.zeros((D,), tl.float32)
+    for start in range(0, n, PART):
+        at = start + tl.arange(0, PART)
+        picked = tl.sum(tl.where(places[None, :] == at[:, None], row[None, :], 0), 1)
+        inside = (at < n)[:, None] & (column < D)[None, :]
+        total += tl.sum(tl.load(x + picked[:, None] * D + column[None, :], inside, 0.0), 0)
+    tl.store(out + tl.program_id(0) * D + column, total)
+
+
+@triton.jit
+def sampled_kernel(image, points, out, H, W, P: tl.constexpr, C: tl.constexpr):
+    point, channel = tl.arange(0, P), tl.arange(0, C)
+    pair = point[:, None] * 2 + tl.arange(0, 2)[None, :]
+    y, x = tl.split(tl.load(points + tl.program_id(0) * P * 2 + pair))
+    row = tl.minimum((y * H).to(tl.int32), H - 1)
+    column = tl.maximum((x * W).to(tl.int32), 0)
+    value = tl.load(image + (row * W + column)[:, None] * C + channel[None, :])
+    tl.store(out + tl.program_id(0) * C + channel, tl.sum(value, 0))
+
+
+@triton.jit
 def named_tiles_kernel(x, y, tiles, out, N, BLOCK: tl.constexpr):
     tile = tl.load(tiles + tl.program_id(0))
     row, column = tl.arange(0, 16), tl.arange(0, BLOCK)
@@ -440,6 +464,19 @@ def last_one_adds(device, parts=4):
 def pipelined_gather(device, n=128):
     rows = torch.arange(n, device=device) * 31 % 200
     pipelined_gather_kernel[(1,)](cuda(device, 200, 64), rows, cuda(device, 64), n, BLOCK=16, D=64)
+
+
+def picked_rows(device, programs=8, n=13):
+    rows = torch.arange(programs * 16, device=device) * 31 % 200
+    rows = torch.where(torch.arange(programs * 16, device=device) % 16 < n, rows, 10**6)
+    x, out = cuda(device, 200, 64), cuda(device, programs, 64)
+    picked_rows_kernel[(programs,)](x, rows, out, n, K=16, D=64, PART=8)
+
+
+def sampled(device, programs=64, size=100):
+    image, points = cuda(device, size, size, 32), cuda(device, programs, 16, 2)
+    out = cuda(device, programs, 32)
+    sampled_kernel[(programs,)](image, points, out, size, size, P=16, C=32)
 
 
 def named_tiles(device, n=512):

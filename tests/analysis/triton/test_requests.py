@@ -280,6 +280,22 @@ def test_indices_that_the_pipeline_copies_are_known(launched):
     assert demand.dram_read_bytes == pytest.approx(128 * (64 * 4 + 8), rel=0.02)
 
 
+def test_rows_that_a_sum_picks_are_known(launched):
+    # the sum keeps all 8 of a part, where masks keep the corners; the last three are masked
+    load = access(launched(followed.picked_rows))
+    assert load.requested_bytes == 8 * 13 * 64 * 4
+    assert load.outside_bytes == 0
+
+
+def test_places_of_unknown_floats_are_scattered_over_their_tensor(launched):
+    demand = launched(followed.sampled).demand
+    assert demand.guesses
+    assert all("unknown floats" in guess for guess in demand.guesses)
+    load = next(a for a in demand.accesses if a.argument == "image")
+    assert load.sectors == 64 * 16 * 32 * 4 // 32  # a row of channels is 128 bytes in a row
+    assert 500 * 128 < load.unique_bytes <= 64 * 16 * 128  # of 10,000 places few come twice
+
+
 def test_tiles_that_one_number_names_are_distinct_by_their_ends(launched):
     # tiles 0, 1, 0, 1 of 16 rows of 512 floats: two of them, each read whole by a loop whose first
     # steps the pipeline makes before it; and 16 rows that all programs read
