@@ -37,6 +37,15 @@ class Storages(list[TensorArgument]):
         """Return the storage with a number, if there is one."""
         return self[place - 1] if 0 < place <= len(self) else None
 
+    def wrapped(self, place: int, addresses: Array) -> Array | None:
+        """Return addresses as such within a storage; ``None`` if it is unknown."""
+        storage = self.at_place(place)
+        if storage is None or not storage.storage_bytes:
+            return None
+        first = place << ADDRESS_BITS
+        within: Array = first + (addresses - first) % storage.storage_bytes
+        return within
+
     def integers_at(self, place: int, addresses: Array, bits: int) -> tuple[Array, bool] | None:
         """Return the integers at some addresses; ``None`` if these are in no storage.
 

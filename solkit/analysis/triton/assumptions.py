@@ -2,7 +2,7 @@
 
 Of two ways that an unknown branch may go, the one with more work is taken. A loop of unknown length
 runs as often as the tensors that it walks along allow. Data are finite, so a branch for what is not
-finite is not taken.
+finite is not taken. Indices that are computed from unknown floats lie anywhere.
 """
 
 from __future__ import annotations
@@ -17,17 +17,36 @@ import numpy as np
 from solkit.adapters.launch_recording import TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.interpreter.values import ODD
 from solkit.analysis.triton.arithmetic import PASSED_ON, SHAPES
 from solkit.analysis.triton.floats import float_constant
 from solkit.analysis.triton.relevance import ACCESSES, TMA_LOADS, TMA_STORES
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = ["AssumptionProbe", "busier_side", "finite_answer", "likely_trips", "reachable"]
+__all__ = [
+    "SCATTERED",
+    "AssumptionProbe",
+    "are_distinct_numbers",
+    "busier_side",
+    "decided_flag",
+    "finite_answer",
+    "joins_flags",
+    "likely_trips",
+    "reachable",
+    "scattered_indices",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
 _IN_LOOP = 8
+
+SCATTERED = "indices that follow from unknown floats are taken to be scattered"
+_INDEX_BITS = 24
+
+_SPARSEST = 16
+"""Between the least and the most of a tensor's numbers, over their count, where these are counted.
+"""
 
 
 def busier_side(sides: Sequence[Sequence[Block]]) -> int:
@@ -199,3 +218,49 @@ def _trip_limits(
     along = [s * n for n, s in sorted(zip(extents, strides), key=lambda e: -e[1]) if 0 < s <= step]
     reach = along[0] if along else storages[place].storage_bytes
     yield math.ceil(reach / step)
+
+
+def scattered_indices(
+    numbers: Array, shape: Sequence[int], places: Sequence[Array]
+) -> Callable[[int], Array]:
+    """Return a function that draws indices by a seed: each element's lies elsewhere.
+
+    Args:
+        numbers: of the programs, [programs].
+        shape: of a tensor of indices.
+        places: indices of each axis that are kept.
+    """
+    within = np.ravel_multi_index(np.ix_(*places), tuple(shape)) if shape else np.zeros((), int)
+    programs = numbers.reshape(-1, *(1,) * within.ndim) * math.prod(shape)
+    elements = (programs + within).astype(np.int64)
+
+    def draw(seed: int) -> Array:
+        spread = (elements * ODD + seed) * ODD
+        drawn: Array = (spread >> _INDEX_BITS) & ((1 << _INDEX_BITS) - 1)
+        return drawn
+
+    return draw
+
+
+def are_distinct_numbers(contents: Array | None) -> bool:
+    """Tell whether no number comes twice, but for one that may fill up the rest."""
+    if contents is None or not contents.size or contents.dtype.kind not in "iu":
+        return False
+    low, high = int(contents.min()), int(contents.max())
+    if high - low > _SPARSEST * contents.size:
+        return False
+    counts = np.bincount(contents.reshape(-1).astype(np.int64) - low)
+    return int((counts > 1).sum()) <= 1
+
+
+def decided_flag(operation: Operation, values: Sequence[Any]) -> Any:
+    """Decide a flag or a choice that is partly unknown: an unknown flag is assumed to be set."""
+    if operation.name == "arith.select" and len(values) == 3:
+        return values[1] if values[0] is None else None
+    flags = [value for value in values if value is not None] if joins_flags(operation) else []
+    return flags[0] if flags else None
+
+
+def joins_flags(operation: Operation) -> bool:
+    """Tell whether an operation joins flags by ``and``."""
+    return operation.name == "arith.andi" and operation.result_type.element == "i1"

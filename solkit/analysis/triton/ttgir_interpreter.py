@@ -42,7 +42,6 @@ from solkit.analysis.triton.arithmetic import (
     PASSED_ON,
     SHAPES,
     aligned_ranks,
-    along_programs,
     choose_by_program,
     constant,
     corner_places,
@@ -53,11 +52,16 @@ from solkit.analysis.triton.arithmetic import (
     scalar_value,
 )
 from solkit.analysis.triton.assumptions import (
+    SCATTERED,
     AssumptionProbe,
+    are_distinct_numbers,
     busier_side,
+    decided_flag,
     finite_answer,
+    joins_flags,
     likely_trips,
     reachable,
+    scattered_indices,
 )
 from solkit.analysis.triton.counter_turns import CounterTurns
 from solkit.analysis.triton.floats import FROM_FLOATS, float_constant, on_floats
@@ -91,19 +95,13 @@ __all__ = ["TTGIRInterpreter"]
 Value = Any
 """An array, a `Descriptor`, or ``None`` if unknown."""
 
-_SPARSEST = 16
-"""Between the least and the most of a tensor's numbers, over their count, where these are counted.
-"""
-
 _MOST_ITERATIONS = 512
 _MOST_OPERATIONS = 60_000  # some seconds' worth
 _LAST_ROUNDS = 8  # that are followed at the end of a loop whose middle is skipped
 
 _UNKNOWN_ADDRESS = "an address that is not known counts a sector for each element"
-_SCATTERED = "indices that follow from unknown floats are taken to be scattered"
 _OF_NO_TENSOR = 0
-"""Elements that such an index stands for: it is in no order, and any number of its tensor."""
-_SCATTERED_BITS = 24
+"""Elements that a scattered index stands for: it is in no order."""
 _UNSEEN = {
     "tt.call": "what a function does that is not inlined is not seen",
     **dict.fromkeys(
@@ -156,7 +154,6 @@ class TTGIRInterpreter:
         self.finite_answers: dict[str, bool | None] = {}  # of flags that data decide
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
-        self.drawn_indices = 0  # how often some were drawn
         self.turns = CounterTurns(numbers, grid)
         self.storages = Storages()
         self.drawn: dict[str, set[int]] = {}  # loaded values, with the storages that they are from
@@ -226,9 +223,7 @@ class TTGIRInterpreter:
     def distinct_values(self) -> frozenset[str]:
         """Return the loaded values of tensors whose contents are known, and differ."""
         drawn = set().union(*self.drawn.values())
-        differ = {
-            place: _are_distinct_numbers(self.storages[place - 1].contents) for place in drawn
-        }
+        differ = {place: are_distinct_numbers(self.storages[place - 1].contents) for place in drawn}
         return frozenset(
             name
             for name, places in self.drawn.items()
@@ -583,7 +578,8 @@ class TTGIRInterpreter:
         def access() -> None:
             address = self._value(pointer, wanted_whole)
             if address is not None and self.guessed.get(pointer) == _OF_NO_TENSOR:
-                address = self._within_storage(operation, address)
+                within = self.storages.wrapped(self.place_of(operation), address)
+                address = within if readable else None  # how many atomics meet is not known
             unmasked = mask_name is None or mask_name in self.guessed
             mask = None if unmasked else self._value(mask_name or "", wanted_whole)
             if not self.corners:  # corners know less, which decides nothing
@@ -603,18 +599,6 @@ class TTGIRInterpreter:
                     self._keep(operation.operands[1], operation.results[0])
 
         return access
-
-    def _within_storage(self, operation: Operation, address: Array) -> Value:
-        """Return scattered addresses within their storage; ``None`` if it is not known.
-
-        Nothing is known of those of atomics: how many meet depends on the data.
-        """
-        place = self.place_of(operation)
-        storage = self.storages.at_place(place)
-        if storage is None or not storage.storage_bytes or operation.name in ATOMICS:
-            return None
-        first = place << ADDRESS_BITS
-        return first + (address - first) % storage.storage_bytes
 
     def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
         """Return integers from memory if the contents are known, else guesses in order."""
@@ -760,7 +744,7 @@ class TTGIRInterpreter:
         names, compute = (
             ((), own_compute) if own_compute else (operation.operands, self._computing(operation))
         )
-        joins, picks = _joins_flags(operation), operation.name in PICKS
+        joins, picks = joins_flags(operation), operation.name in PICKS
         whole = first in self.whole
         mixed = not whole and not self.whole.isdisjoint(names)
 
@@ -772,7 +756,7 @@ class TTGIRInterpreter:
             result: Value = None
             for value in values:
                 if value is None or isinstance(value, Descriptor | SharedView):
-                    result = _decided_flag(operation, values)
+                    result = decided_flag(operation, values)
                     self.is_assuming |= result is not None
                     break
             else:
@@ -782,8 +766,9 @@ class TTGIRInterpreter:
                 if joins and sure:
                     result = sure[0]  # the other flag is assumed to be set
                 else:
-                    if picks:  # a scattered index is between its limits
-                        result = self._scattered_of(names, values, result)
+                    is_free = [self.guessed.get(name) == _OF_NO_TENSOR for name in names]
+                    if picks and any(is_free):  # a scattered index is between its limits
+                        result = values[is_free.index(True)]
                     self._inherit(operation)
             env[first] = result
             for name in rest:
@@ -792,46 +777,31 @@ class TTGIRInterpreter:
         return assign
 
     def _conversion(self, operation: Operation) -> Callable[[], None]:
-        """Return a step that makes integers of floats; of unknown ones, any integers.
-
-        Each element is another one, as an index into a table or an image is.
-        """
+        """Return a step that makes integers of floats; of unknown ones, scattered indices."""
         (source,), (result,) = operation.operands, operation.results
         convert, shape = self._computing(operation), operation.result_type.shape
         corners = self.corners and result not in self.whole
-        sides = (corner_places(size) if corners else np.arange(size) for size in shape)
-        places = np.ravel_multi_index(np.ix_(*sides), shape) if shape else np.array(0)
-        elements = along_programs(self.numbers * math.prod(shape), places[None]) + places
+        places = [corner_places(size) if corners else np.arange(size) for size in shape]
+        scattered = scattered_indices(self.numbers, shape, places)
 
         def assign() -> None:
             self.operations += 1
             value = self._value(source, result in self.whole)
             self.guessed.pop(result, None)
-            if value is not None:
-                self.env[result] = convert(value)
-                return
-            self.drawn_indices += 1
-            self._guess(_SCATTERED, operation)
-            self.guessed[result] = _OF_NO_TENSOR
-            spread = (elements * ODD + self.drawn_indices) * ODD
-            self.env[result] = (spread >> _SCATTERED_BITS) & ((1 << _SCATTERED_BITS) - 1)
+            if value is None:
+                self._guess(SCATTERED, operation)
+                self.guessed[result] = _OF_NO_TENSOR
+            self.env[result] = scattered(self.operations) if value is None else convert(value)
 
         return assign
 
     def _split(self, operation: Operation) -> None:
         """Take a tensor's last axis, of two, apart."""
-        self.operations += 1
         value = self._value(operation.operands[0], not self.whole.isdisjoint(operation.results))
         for name, at in zip(operation.results, (0, -1), strict=True):
             self.env[name] = None if value is None else value[..., at]
         if operation.operands[0] in self.guessed:
             self._inherit(operation)
-
-    def _scattered_of(self, names: Sequence[str], values: Sequence[Value], other: Value) -> Value:
-        """Return the first scattered of some values, else another one."""
-        places = (at for at, name in enumerate(names) if self.guessed.get(name) == _OF_NO_TENSOR)
-        at = next(places, None)
-        return other if at is None else values[at]
 
     def _inherit(self, operation: Operation) -> None:
         """Mark results as guessed, as some operand is."""
@@ -844,12 +814,12 @@ class TTGIRInterpreter:
         self.operations += 1
         values = [self.env.get(name) for name in operation.operands]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
-        is_known = len(arrays) == len(values)
-        folded = fold_region(operation, arrays, self.env) if is_known else None
+        folded = fold_region(operation, arrays, self.env) if len(arrays) == len(values) else None
         for i, name in enumerate(operation.results):
             result = None if folded is None else folded[i]
-            is_cornered = self.corners and name not in self.whole
-            self.env[name] = cornered(result) if is_cornered and result is not None else result
+            if result is not None and self.corners and name not in self.whole:
+                result = cornered(result)
+            self.env[name] = result
         if self.guessed and not self.guessed.keys().isdisjoint(operation.operands):
             self._inherit(operation)
 
@@ -927,26 +897,3 @@ class TTGIRInterpreter:
             weights = np.arange(1, flat.shape[1] + 1) * ODD
             self.compared.setdefault(operation, []).append(flat @ weights)
         return result
-
-
-def _are_distinct_numbers(contents: Array | None) -> bool:
-    """Tell whether no number comes twice, but for one that may fill up the rest."""
-    if contents is None or not contents.size or contents.dtype.kind not in "iu":
-        return False
-    low, high = int(contents.min()), int(contents.max())
-    if high - low > _SPARSEST * contents.size:
-        return False
-    counts = np.bincount(contents.reshape(-1).astype(np.int64) - low)
-    return int((counts > 1).sum()) <= 1
-
-
-def _decided_flag(operation: Operation, values: Sequence[Value]) -> Value:
-    """Decide a flag or a choice that is partly unknown: an unknown flag is assumed to be set."""
-    if operation.name == "arith.select" and len(values) == 3:
-        return values[1] if values[0] is None else None
-    flags = [value for value in values if value is not None] if _joins_flags(operation) else []
-    return flags[0] if flags else None
-
-
-def _joins_flags(operation: Operation) -> bool:
-    return operation.name == "arith.andi" and operation.result_type.element == "i1"
