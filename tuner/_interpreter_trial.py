@@ -207,7 +207,7 @@ def prepare(
     Returns:
         Why there are no cases, or nothing; and the cases, for `judge`, if there are any.
     """
-    _arrange_process()
+    _arrange_process(is_awaited=True)
     loaded = _load_file(kernel, problem if problem != kernel else None)
     held_out = loaded.description.problem.held_out_shapes
     cases: list[_Case] = []
@@ -587,12 +587,13 @@ def _difference(ran: _RunOutputs, case: _Case) -> str:
 # ------------------------------------------------------------------------------------- running
 
 
-def _arrange_process() -> None:
+def _arrange_process(is_awaited: bool = False) -> None:
     """Fill unwritten memory with NaN; answer launchers that ask for the GPU or choose one.
 
-    Candidates may be measured meanwhile, so others come first; what is compiled comes after.
+    Candidates may be measured meanwhile, so others come first. What is compiled comes after a
+    parent, for which all checks wait, but not after a check: the GPU waits only a while for that.
     """
-    lower_priority(is_awaited=True)
+    lower_priority(is_awaited)
     torch.use_deterministic_algorithms(True, warn_only=True)
     seeming_gpu.answer_as(replace(devices.find(_LIKE), sm_count=_FEW_SMS))
 

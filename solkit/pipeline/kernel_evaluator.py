@@ -85,8 +85,9 @@ _STUDY_S, _STUDY_SHARE = 10.0, 3.0
 own shape took, where cores are busy: what takes longer would, on the GPU."""
 _LISTED_S = 60.0
 """Seconds to wait for an autotuner's list: compiling the rest takes the time of the autotuner."""
-_RANK_S = 5.0
-"""Seconds for which a round waits until candidates are lowered: some take 40 s."""
+_RANK_S, _AWAITED_RANK_S = 5.0, 2.5
+"""Seconds for which a round waits until candidates are lowered: some take 40 s. Fewer where the GPU
+waits too: what promises most is compiled next, and forecast by that."""
 _TOO_LONG = "Analysing and compiling it takes too long."
 _TOO_LONG_ELSEWHERE = "Compiling it for a held-out shape takes too long."
 _SAME_CODE = "Compiled, it runs the code that {} was timed with."
@@ -411,7 +412,8 @@ class KernelEvaluator:
             return Ranking([], refused)
         id_by_path = {self.path(variant): variant.id for variant in variants}
         reference = None if id_by_path.keys() == {self.original.problem} else self.original.problem
-        patience_s = _RANK_S if self.overlaps else None
+        rank_s = _AWAITED_RANK_S if self.idle_s() > 0 else _RANK_S
+        patience_s = rank_s if self.overlaps else None
         settings = RankSettings(self._rank_depth, explained=0, patience_s=patience_s)
         in_use = self.original.variant.id in id_by_path.values()
         arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use

@@ -107,10 +107,10 @@ class Practice:
         try:
             shapes = self._accepted_shapes()
             self.world.clear_ahead()
-            self.world.foresee(
-                [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
-            )
             alone = {r.variant.id for r in rivals if self.world.fits_one_shape(r.variant)}
+            everywhere = itertools.product(shapes, (original, rivals[0]))
+            once = itertools.product(shapes[:1], rivals[1:])
+            self.world.foresee([self._point_at(bred, at) for at, bred in (*everywhere, *once)])
             practised = (
                 practise_finalists(original, rivals, shapes, self._measure_if_possible, alone)
                 if shapes

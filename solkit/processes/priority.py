@@ -13,7 +13,7 @@ def lower_priority(is_awaited: bool = False) -> None:
     """Leave the cores to processes that measure: their launches must not wait.
 
     Args:
-        is_awaited: whether others that leave the cores wait for this one. All candidates of a
-            variant wait for its check, and on busy cores for a minute while twenty were compiled.
+        is_awaited: whether others that leave the cores wait for this one. All checks of a
+            parent wait for it, and on busy cores for a minute while twenty were compiled.
     """
     os.nice(max((_AWAITED_NICENESS if is_awaited else _NICENESS) - os.nice(0), 0))
