@@ -49,6 +49,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     statements_of,
     substitute_names,
+    with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
@@ -419,11 +420,21 @@ def _number_block(body: Body, state: _State) -> list[cst.BaseStatement]:
 
 
 def _number_opaque_statement(statement: cst.BaseStatement, state: _State) -> cst.BaseStatement:
-    """Give names that a loop or a branch assigns new values; what it writes is unknown."""
-    for name in assigned_names(statement):
-        state.numbers[name] = state.number(f"{name} assigned in block {state.count}")
+    """Give names that a loop or a branch assigns new values; what it writes is unknown.
+
+    A loop's trips take what was loaded ahead of it; what they load is no other's.
+    """
     if any(map(may_write, calls_within(statement))):
         state.loads.clear()
+    for name in assigned_names(statement):
+        state.numbers[name] = state.number(f"{name} assigned in block {state.count}")
+    if not isinstance(statement, cst.For) or statement.orelse is not None:
+        return statement
+    ahead, own = dict(state.loads), assigned_names(statement)
+    statement = with_body(statement, _number_block(statements_of(statement), state))
+    state.loads = ahead
+    for name in {*own, *assigned_names(statement)}:
+        state.numbers[name] = state.number(f"{name} behind block {state.count}")
     return statement
 
 

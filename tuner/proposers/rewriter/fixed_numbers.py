@@ -6,7 +6,8 @@ a model holds as an attribute, and what a launcher writes as a number; and sizes
 are divided, or that count the trips of a loop over single elements.
 
 Where a launch's chance is 0, as of a dropout that is left out, random numbers decide nothing: each
-is at least 0. It is 0 itself once in 2^31 draws, where ``>`` would say no.
+is at least 0. It is 0 itself once in 2^31 draws, where ``>`` would say no. Powers by a number of
+the launch are products (`_plain_powers`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     launcher_definition,
 )
+from solkit.tuner.proposers.rewriter._plain_powers import with_plain_powers
 
 __all__ = ["FixedNumbers"]
 
@@ -74,11 +76,17 @@ class FixedNumbers:
             integers = _integers(launch, facts)
             settings = {name for name in integers if _is_setting(launch, name, attributes)}
             chosen[launch.function.name] = settings | (integers & _divisors(launch.function))
-        certain = {launch.function.name: _without_draws(launch) for launch in text.single}
+        certain, intents = dict[str, JitFunction | None](), list[str]()
+        for launch in text.single:
+            name = launch.function.name
+            if (plain := _without_draws(launch)) is not None:
+                launch = replace(launch, function=plain)
+                intents.append(f"Random numbers decide nothing in {name}.")
+            if (products := with_plain_powers(launch)) is not None:
+                intents.append(f"Powers of {name} are products or roots: exponents are known.")
+            certain[name] = products or plain
         if source := _with_constants(text, chosen, certain):
             listed = ", ".join(sorted(set().union(*chosen.values())))
-            undrawn = ", ".join(name for name, function in certain.items() if function is not None)
-            intents = [f"Random numbers decide nothing in {undrawn}."] if undrawn else []
             if listed:
                 intents.append(
                     f"Known when the kernel is compiled, {listed} cost no divisions and no loops "
@@ -97,7 +105,7 @@ def _with_constants(
     Args:
         text: the file.
         chosen: the parameters, by function.
-        certain: functions without draws that decide nothing, where there are any.
+        certain: functions without draws that decide nothing, or with plain powers, if any.
     """
     functions = {
         name: _with_constant_params(certain[name] or launch.function, chosen[name])

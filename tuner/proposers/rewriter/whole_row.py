@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     replace_each,
     statements_of,
     walk_statements,
+    with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -79,11 +80,10 @@ class WholeRow:
 def _row_loops(launch: Launch) -> list[BlockedLoop]:
     """Return all loops of the function, if all are over one row."""
     function = launch.function
-    candidates = [as_blocked_loop(loop, function) for loop in function.loops]
-    inner = [
-        node for s in function.body for node in walk_statements([s]) if isinstance(node, cst.For)
-    ]
-    loops = [loop for loop in candidates if loop is not None]
+    nodes = [node for node in walk_statements(function.body) if isinstance(node, cst.For)]
+    inner = [node for node in nodes if not _has_loop(node)]
+    ranges = [loop for node in inner if (loop := range_loop(node)) is not None]
+    loops = [b for loop in ranges if (b := as_blocked_loop(loop, function)) is not None]
     if (
         len(loops) != len(inner)
         or len({(loop.block, render_code(loop.bound)) for loop in loops}) != 1
@@ -107,6 +107,11 @@ def _row_loops(launch: Launch) -> list[BlockedLoop]:
         or any(render_code(block) in _names_and_arguments(axis) for axis in grid)
     )
     return [] if in_grid else loops
+
+
+def _has_loop(node: cst.For) -> bool:
+    """Tell whether a loop has loops within it: steps of a bisection, each over a row."""
+    return any(isinstance(inner, cst.For) for inner in walk_statements(statements_of(node)))
 
 
 def _condition(launch: Launch, block: str, size: str) -> str:
@@ -180,6 +185,20 @@ def _is_scratch(launch: Launch, name: str) -> bool:
     return called_name(definition or argument) in ALLOCATORS and uses == 2
 
 
+def _in_one_block(body: Body) -> list[cst.BaseStatement]:
+    """Return statements with the only trip of each innermost loop instead of it."""
+    result: list[cst.BaseStatement] = []
+    for statement in body:
+        loop = range_loop(statement)
+        if not isinstance(statement, cst.For) or loop is None:
+            result.append(statement)
+        elif _has_loop(statement):
+            result.append(with_body(statement, _in_one_block(loop.body)))
+        else:
+            result += without_zeros(loop.body, loop.name)
+    return result
+
+
 def _rewritten(
     text: KernelText, launch: Launch, loops: list[BlockedLoop], facts: Facts
 ) -> Variant | None:
@@ -187,10 +206,7 @@ def _rewritten(
     bound = in_launcher(loops[0].bound, launch)
     if bound is None or (facts.size(bound, launch) or 0) > _MOST_HELD:
         return None
-    body: list[cst.BaseStatement] = []
-    for statement in function.body:
-        loop = range_loop(statement)
-        body += [statement] if loop is None else without_zeros(loop.body, loop.name)
+    body = _in_one_block(function.body)
     body = without_repeats(body, argument_aliases(launch), function.params)
     body = _without_unread_stores(body, launch)
     name = text.fresh(f"{function.name}_whole_row")

@@ -126,3 +126,51 @@ def test_numbers_of_no_chance_are_not_drawn(test, chance, result):
     results = list(FixedNumbers().variants(text, Facts(brief(DROPOUT))))
     assert len(results) == bool(result)
     assert all(f"tl.where({result}, v / (1 - p), 0.0)" in new.source for new in results)
+
+
+POWERS = """
+def reference(x):
+    return x.relu() ** 2
+
+
+def inputs(N=40, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+
+@triton.jit
+def pool(x, y, N, alpha, BLOCK: tl.constexpr):
+    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + e, mask=e < N, other=0.0)
+    v = tl.where(v > 0, tl.exp2(1 / (alpha - 1) * tl.log2(v)), 0.0)
+    tl.store(y + e, v, mask=e < N)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    pool[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), 1.5, BLOCK=16)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "power"),
+    [
+        ("exp2(1", "exp2(1", "(v * v)"),
+        ("1 / (alpha - 1) * tl.log2(v)", "tl.log2(v) * (alpha - 1)", "tl.sqrt(v)"),
+        ("1.5, BLOCK", "0.0, BLOCK", "(1.0 / v)"),
+        ("1.5, BLOCK", "1.2, BLOCK", ""),  # fp32 has no 1.2, so that 5 is not what runs
+        ("1.5, BLOCK", "1.0, BLOCK", ""),
+        ("log2(v)", "log(v)", ""),
+        ("v > 0,", "v > -1,", ""),  # a logarithm is no number below 0
+        ("v > 0,", "0 > v,", ""),
+    ],
+)
+def test_powers_by_a_number_of_the_launch_are_products(old, new, power):
+    variants = constants(POWERS.replace(old, new), alpha="fp32")[1]
+    assert all(f"tl.where(v > 0, {power}, 0.0)" in variant for variant in variants)
+    assert bool(variants) == bool(power)
+
+
+def test_squares_of_what_is_above_zero_are_right(is_right):
+    (variant,) = constants(POWERS, alpha="fp32")[1]
+    assert is_right(variant, POWERS, N=40)

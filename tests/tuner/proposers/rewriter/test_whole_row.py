@@ -82,3 +82,68 @@ def test_the_only_parameters_may_be_taken_away():
     (variant,) = variants(WholeRow(), source, **ROWS)
     assert launcher(variant).startswith("def kernel(x, *, VALUES=8):")
     assert variant.startswith(HEADER.rstrip())
+
+
+BISECTION = """
+def reference(x):
+    low = x.amin(1)
+    high = x.amax(1)
+    for _ in range(3):
+        at = (low + high) / 2
+        many = (x > at[:, None]).sum(1) > 3
+        low, high = torch.where(many, at, low), torch.where(many, high, at)
+    return low
+
+
+def inputs(M=4, N=200, device="cuda"):
+    return torch.randn(M, N, device=device)
+
+
+@triton.jit
+def bisect(x_ptr, y_ptr, N, steps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    low = float("inf")
+    high = float("-inf")
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=float("nan"))
+        low = tl.minimum(low, tl.min(tl.where(cols < N, x, float("inf")), axis=0))
+        high = tl.maximum(high, tl.max(tl.where(cols < N, x, float("-inf")), axis=0))
+    for _ in range(steps):
+        at = (low + high) / 2
+        count = 0
+        for start in range(0, N, BLOCK):
+            cols = start + tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=float("-inf"))
+            count += tl.sum((x > at).to(tl.int32), axis=0)
+        low = tl.where(count > 3, at, low)
+        high = tl.where(count > 3, high, at)
+    tl.store(y_ptr + row, low)
+
+
+def kernel(x, *, BLOCK=64):
+    M, N = x.shape
+    y = torch.empty(M, device=x.device)
+    bisect[(M,)](x, y, N, 3, BLOCK=BLOCK)
+    return y
+"""
+
+
+def test_steps_of_a_bisection_read_a_row_once(is_right):
+    (variant,) = variants(WholeRow(), BISECTION, **ROWS)
+    own = variant[variant.index("def bisect_whole_row") : variant.index("def kernel")]
+    assert own.count("tl.load(") == 1
+    assert "for _ in range(steps):" in own
+    assert is_right(variant, BISECTION, **ROWS)
+
+
+def test_steps_that_write_what_they_read_read_again():
+    """Each step of an iteration in place needs what the one before it stored."""
+    source = BISECTION.replace(
+        "            count +=", "            x += 0.25 * x\n            count +="
+    )
+    store = "            tl.store(x_ptr + row * N + cols, x, mask=cols < N)\n        low = tl.where"
+    source = source.replace("        low = tl.where", store, 1)
+    (variant,) = variants(WholeRow(), source, **ROWS)
+    own = variant[variant.index("def bisect_whole_row") : variant.index("def kernel")]
+    assert own.count("tl.load(") == 2
