@@ -153,6 +153,7 @@ class KernelEvaluator:
     _one_shape: set[str] = field(default_factory=set)
     _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
+    _forecasts: dict[str, Forecast | None] = field(default_factory=dict)  # of compiled candidates
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
     _timed_codes: dict[str, str] = field(default_factory=dict)  # variants by compiled code
     _waiting_codes: dict[str, list[Point]] = field(default_factory=dict)  # studied, not timed
@@ -161,7 +162,7 @@ class KernelEvaluator:
     _compiled_ahead: StudiesAhead[None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._ahead = StudiesAhead(self._study_new)
+        self._ahead = StudiesAhead(self._study_ahead)
         self._compiled_ahead = StudiesAhead(self._compile_new, _NEXT)
 
     @property
@@ -224,7 +225,9 @@ class KernelEvaluator:
             return Study(point, refused=refused, is_telling=alike)
         if code := self._code_of(prospect):
             self._waiting_codes.setdefault(code, []).append(point)
-        if (forecast := self._forecast_compiled(configuration, prospect)) is None:
+        if configuration.key not in self._forecasts:
+            self._forecasts[configuration.key] = self._forecast_compiled(configuration, prospect)
+        if (forecast := self._forecasts.pop(configuration.key)) is None:
             return Study(point)
         refined = Point.of(point.variant, point.configuration, forecast, 2.0**point.mean)
         return Study(refined, forecast.low_ms or forecast.time_ms)
@@ -254,6 +257,18 @@ class KernelEvaluator:
             return False
         wait(futures, timeout_s, return_when=FIRST_COMPLETED)
         return True
+
+    def _study_ahead(self, configuration: Configuration, begun: set[Future[Any]]) -> Studied:
+        """Return `_study_new` of a candidate, with its forecast made: the search waits for none.
+
+        Raises:
+            InputError: as for `_study_new`.
+        """
+        configuration, prospect = self._study_new(configuration, begun)
+        if not (_error_of(prospect) or _is_given_up(prospect)):
+            key = configuration.key
+            self._forecasts[key] = self._forecast_compiled(configuration, prospect)
+        return configuration, prospect
 
     def _study_new(self, configuration: Configuration, begun: set[Future[Any]]) -> Studied:
         """Return `_study` of a candidate, unless it launches what was measured already.
