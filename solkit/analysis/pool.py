@@ -354,7 +354,8 @@ class Pool:
         task_s = self._task_s.get((source, method), self._task_s.get((None, method)))
         if served == 0 or task_s is None:
             return True
-        ready_s = self._ready_s.get(source, 0.0)
+        usual_s = min(self._ready_s.values(), default=0.0)  # of other files
+        ready_s = self._ready_s.get(source, usual_s)
         stuck_s = time.monotonic() - self._moved_s[source]  # a task may hang
         return max(len(waiting) * task_s / served, stuck_s) > ready_s
 

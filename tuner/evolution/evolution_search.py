@@ -482,7 +482,8 @@ class EvolutionSearch:
 
         A search waited for 37 s to spend its last 2 s.
         """
-        is_little = left_s * self.measured < _FEW * self._world.spent_s()
+        usual_s = self._world.spent_s() / max(self.measured, 1)
+        is_little = left_s < min(_FEW * usual_s, _LATE_SHARE * self._budget_s)
         if not is_little or self._world.idle_s() < _FEW_SHARE * left_s:
             return False
         if self._frontier.gain(self._is_due) > 0:  # something can be measured

@@ -751,10 +751,10 @@ def test_a_gpu_that_waits_measures_what_is_ready_though_it_promises_hardly_anyth
     assert waited[0] is (idle_s > 3)
 
 
-@pytest.mark.parametrize("left", [2, 5])
-def test_a_small_rest_of_the_budget_is_not_waited_for_longer_than_twice_its_seconds(left):
+@pytest.mark.parametrize(("measured", "left"), [(12, 2), (12, 5), (1, 2)])
+def test_a_small_rest_of_the_budget_is_not_waited_for_longer_than_twice_its_seconds(measured, left):
     class Dry(Overlapping):
-        """Has nothing ready after three measurements; each look then takes a second."""
+        """Has nothing ready after so many measurements; each look then takes a second."""
 
         looks = 0
 
@@ -762,19 +762,20 @@ def test_a_small_rest_of_the_budget_is_not_waited_for_longer_than_twice_its_seco
             return float(self.looks)
 
         def is_ready(self, point):
-            return len(self.measured) < 3 or self.looks > 100 * COST_S
+            return len(self.measured) < measured or self.looks > 100 * COST_S
 
         def await_any(self, others, timeout_s):
-            self.looks += len(self.measured) == 3
+            self.looks += len(self.measured) == measured
             return super().await_any(others, 0.001)
 
-    proposer = Persistent(0.5, rounds=99)
+    budget_s = (measured + left) * COST_S
     breeding, stopped, world = bred(
-        proposer, world=Dry(), budget_s=(3 + left) * COST_S, proposals=4
+        Persistent(0.5, rounds=99), world=Dry(), budget_s=budget_s, proposals=4
     )
+    is_little = left < 0.2 * (measured + left) and left < 3
     assert stopped is Stopped.BUDGET
-    assert (len(world.measured) == 3) is (left == 2)
-    if left == 2:
+    assert (len(world.measured) == measured) is is_little
+    if is_little:
         assert 4 * COST_S <= world.looks < 6 * COST_S + 2
         assert breeding.notes == [f"{2 * COST_S:.1f} s were left, and nothing to measure in time."]
 
