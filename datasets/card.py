@@ -23,8 +23,6 @@ from solkit.errors import InputError, TraceError
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["LICENSE", "Repeats", "compare_repeats", "export_set", "render_card"]
-
 LICENSE = "cc-by-4.0"
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

@@ -26,17 +26,6 @@ from solkit.core import (
 )
 from solkit.core.codec import from_json, to_json
 
-__all__ = [
-    "COMPILER",
-    "depth_reached",
-    "facts_from_json",
-    "facts_id",
-    "facts_key",
-    "facts_to_json",
-    "nvrtc_release",
-    "tools_made_with",
-]
-
 COMPILER = "compiler"
 """Key of `Outcome.extra`: the compiler of a kernel in another language, ``"tilelang 0.1.15"``."""
 _FOLLOWED_IN_PTX = ("CUDA ", "tilelang ", "nvidia-cutlass-dsl ")

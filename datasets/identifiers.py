@@ -12,8 +12,6 @@ from solkit.core import Source, Value
 from solkit.core.values import finite
 from solkit.errors import InputError
 
-__all__ = ["MESSAGE_LIMIT", "kernel_id", "problem_id", "source_of"]
-
 MESSAGE_LIMIT = 2000
 """Characters kept of `Outcome.message`."""
 

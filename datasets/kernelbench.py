@@ -18,17 +18,6 @@ from solkit.datasets import shipped
 from solkit.datasets.tables import pyarrow_module, table_of
 from solkit.errors import InputError
 
-__all__ = [
-    "OK",
-    "SAME_AS_DEFAULT",
-    "VARIANTS",
-    "TimedReference",
-    "baseline_row",
-    "read_baselines",
-    "shipped_rows",
-    "write_baselines",
-]
-
 VARIANTS = ("eager", "compiled", "eager_tf32", "compiled_tf32")
 """Ways a reference ran: eagerly or through ``torch.compile``, with PyTorch's own settings or with
 tf32 allowed in matrix products (in convolutions it is allowed by default)."""

@@ -16,18 +16,6 @@ from solkit.core.parsing import syntax_tree
 from solkit.datasets.identifiers import kernel_id, problem_id, source_of
 from solkit.errors import InputError
 
-__all__ = [
-    "INDUCTOR",
-    "LANGUAGES",
-    "LIBRARIES",
-    "ZOO",
-    "Kernel",
-    "kernel_at_path",
-    "kernel_of_file",
-    "select_kernels",
-    "share_of_gpu",
-]
-
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
 INDUCTOR = ZOO.parent / "inductor"
 """Generated files, a folder per template: see `tools.inductor`."""

@@ -18,8 +18,6 @@ from solkit.core import Binding, KernelProgram, TensorLayout, Value
 from solkit.core.recordings import RecordedLaunch, TensorRecipe
 from solkit.errors import UnsupportedError
 
-__all__ = ["TORCH_DTYPES", "file_group", "kernel_file_text", "launch_sizes", "tensor_paths"]
-
 TORCH_DTYPES: Mapping[str, str] = {
     "i1": "bool",
     "u8": "uint8",

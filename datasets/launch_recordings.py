@@ -26,19 +26,6 @@ from solkit.core.recordings import RecordedLaunch
 from solkit.datasets.launch_files import file_group, kernel_file_text, launch_sizes
 from solkit.errors import InputError, UnsupportedError
 
-__all__ = [
-    "SCHEMA",
-    "LaunchRecording",
-    "RecordedKernel",
-    "is_recording",
-    "kernel_file_in",
-    "kernels_of_recording",
-    "launches_as_recorded",
-    "read_launch_recording",
-    "write_generated_files",
-    "write_kernel_files",
-]
-
 SCHEMA = "solkit.recording/1"
 _PATTERN = "launches-*.jsonl"
 _INDEX = "kernels.json"

@@ -42,19 +42,6 @@ from solkit.core import Outcome, Source, StoredFacts
 from solkit.core.codec import from_json, to_json
 from solkit.errors import InputError, TraceError
 
-__all__ = [
-    "SCHEMA",
-    "VARIABLE",
-    "Contents",
-    "OutcomeLog",
-    "default_path",
-    "is_outcome_log",
-    "log_of_tried",
-    "new_run_id",
-    "read",
-    "sync_folder",
-]
-
 SCHEMA = "solkit.run/2"
 
 VARIABLE = "SOLKIT_TRACES"

@@ -33,22 +33,6 @@ from solkit.errors import InputError, TraceError
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = [
-    "PART_BYTES",
-    "PART_ROWS",
-    "UNFINISHED",
-    "Damage",
-    "check_sealed_part",
-    "empty_table",
-    "form_of_part",
-    "has_sealed_name",
-    "list_parts",
-    "read_part",
-    "salvage_row_groups",
-    "unfinished_files",
-    "write_parts",
-]
-
 PART_BYTES = 15_000_000
 """No part with more than one row is larger."""
 

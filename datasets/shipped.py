@@ -11,8 +11,6 @@ from pathlib import Path
 
 from solkit.errors import UnsupportedError
 
-__all__ = ["LEARNED_FROM", "folder"]
-
 LEARNED_FROM = ("h100", "h200", "h100_triton371", "h200_libraries")
 """The sets that the shipped surrogate learns from."""
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["RIGHT", "Added", "Store", "Tables", "blaming", "configurations", "shipped"]
-
 _FOLDERS: dict[type, str] = {Outcome: "parts", Source: "sources", StoredFacts: "facts"}
 _FIELDS: dict[type, str] = {Outcome: "rows", Source: "sources", StoredFacts: "facts"}  # of Tables
 

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = [
-    "arrow_schema",
-    "polars_module",
-    "polars_schema",
-    "pyarrow_module",
-    "records_of",
-    "table_of",
-]
-
 _T = TypeVar("_T")
 
 

@@ -20,8 +20,6 @@ from solkit.core.outcomes import canonical
 from solkit.core.tuned import TunedEntry, TunedFolder
 from solkit.errors import InputError
 
-__all__ = ["FILE", "SCHEMA", "read_tuned_folder", "write_tuned_folder"]
-
 SCHEMA = "solkit.tuned_folder/1"
 FILE = "tuned.json"
 

@@ -15,8 +15,6 @@ from solkit.datasets.tables import polars_module
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Verification", "verify_store"]
-
 
 @dataclass(frozen=True)
 class Verification:

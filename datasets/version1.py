@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["LAUNCHES", "launches_type", "without_demand"]
-
 LAUNCHES = "launches"
 """The column's name."""
 

@@ -28,29 +28,6 @@ A message names the bad value, its place, and the valid choices.
 
 from __future__ import annotations
 
-__all__ = [
-    "BudgetSpentError",
-    "ClusterLostError",
-    "CountersError",
-    "GpuBusyError",
-    "InputError",
-    "JobDiedError",
-    "KernelFileError",
-    "MemoryLimitError",
-    "MissingLibraryError",
-    "ModelGoneError",
-    "NotRecordedError",
-    "ParamsError",
-    "ProposerError",
-    "ShapeError",
-    "SolkitError",
-    "StorageError",
-    "TraceError",
-    "UnknownDeviceError",
-    "UnsupportedError",
-    "WorkerError",
-]
-
 
 class SolkitError(Exception):
     """Base of every error that SolKit raises on purpose."""

@@ -16,18 +16,6 @@ from types import ModuleType
 
 from solkit.errors import MissingLibraryError
 
-__all__ = [
-    "EXTRAS",
-    "check",
-    "check_all",
-    "installed_version",
-    "library",
-    "missing",
-    "modules_of",
-    "needed",
-    "translated",
-]
-
 EXTRAS: dict[str, tuple[str, ...]] = {
     "data": ("polars", "pyarrow"),
     "surrogate": ("scipy", "xgboost"),

@@ -14,8 +14,6 @@ import os
 import time
 from collections.abc import Iterator
 
-__all__ = ["SPANS_FILE", "Stages", "span"]
-
 SPANS_FILE = "SOLKIT_SPANS"
 """The environment's variable with the file's path."""
 

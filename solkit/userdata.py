@@ -7,8 +7,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_folder", "folder", "has_room", "replaced_caches"]
-
 _LEAST_BYTES = 64 << 20  # a kernel's files take up to some MB
 _CACHES = {
     "TRITON_CACHE_DIR": ("TRITON_HOME", ".triton/cache"),  # triton/knobs.py

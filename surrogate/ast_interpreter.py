@@ -41,8 +41,6 @@ from solkit.surrogate.program_values import (
 )
 from solkit.surrogate.triton_functions import TritonFunctions, type_value
 
-__all__ = ["SAMPLES", "Call", "interpret_block", "interpret_blocks", "value_of_binding"]
-
 SAMPLES = 16
 """Programs of the grid, each in one trip of each loop, that stand for all."""
 

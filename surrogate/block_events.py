@@ -11,8 +11,6 @@ import numpy as np
 
 from solkit.surrogate.program_values import Array, Number, Value
 
-__all__ = ["Block", "Details", "Event", "EventRecorder"]
-
 
 @dataclass(frozen=True)
 class Details:

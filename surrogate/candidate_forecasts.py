@@ -18,15 +18,6 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Entry, Table, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = [
-    "common_depth",
-    "entry_of_analysis",
-    "forecast_candidate",
-    "forecast_or_model",
-    "known_depths",
-    "problem_from",
-]
-
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
 

@@ -27,8 +27,6 @@ from solkit.surrogate.ast_interpreter import Call, interpret_blocks
 from solkit.surrogate.block_events import Block, Event
 from solkit.surrogate.program_values import Array, Number
 
-__all__ = ["MOVED", "ROUGH", "Setting", "combine_launches", "tile_features"]
-
 _WARP = 32
 _WAIT_S = 0.7e-6
 """Wait for a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia

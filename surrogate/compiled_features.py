@@ -15,8 +15,6 @@ from solkit.core import Access, Device, KernelAnalysis
 if TYPE_CHECKING:
     from solkit.surrogate.features import Problem
 
-__all__ = ["SMALL", "Features", "bounded_log2", "compiled_features", "modelled_ms"]
-
 Features = dict[str, float]
 """Values of one candidate by name; what is unknown is missing."""
 

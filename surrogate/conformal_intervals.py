@@ -24,8 +24,6 @@ import numpy as np
 
 from solkit.surrogate.features import Array
 
-__all__ = ["COVERAGE", "GROUPS", "Interval", "fit_interval", "group_folds"]
-
 COVERAGE = 0.9
 GROUPS = 5
 """Folds of families, for residuals."""

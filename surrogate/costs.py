@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 
     from solkit.datasets.store import Store
 
-__all__ = [
-    "FIELDS",
-    "SETTINGS",
-    "CostModel",
-    "CostTrees",
-    "Costs",
-    "cost_fields_at",
-    "costs_of_rows",
-    "evaluate_costs",
-]
-
 SETTINGS = Settings(members=1, rounds=80, leaves=24, focus=0.0)
 FIELDS = ("compile_s", "gpu_s")
 

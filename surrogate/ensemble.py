@@ -42,18 +42,6 @@ if TYPE_CHECKING:
     from solkit.surrogate.language.training import Learning, Pretraining
     from solkit.surrogate.model import Surrogate
 
-__all__ = [
-    "SPLIT",
-    "RegressorSettings",
-    "Stack",
-    "StackedRegressor",
-    "combine_expectations",
-    "forecast_left_out",
-    "load_finished_folds",
-    "stack_regressor",
-    "train_on_all_rows",
-]
-
 
 @dataclass(frozen=True)
 class Stack:

@@ -46,22 +46,6 @@ from solkit.surrogate.captured_features import (
 from solkit.surrogate.compiled_features import SMALL, Features, bounded_log2, compiled_features
 from solkit.surrogate.launch_calls import bindings_of_launch, calls_of_launches, tensors_of_launch
 
-__all__ = [
-    "GROUPS",
-    "ROUGH_GAP",
-    "Array",
-    "Candidates",
-    "Columns",
-    "Launches",
-    "Problem",
-    "all_features",
-    "captured_features",
-    "feature_group",
-    "feature_matrix",
-    "features_of_problems",
-    "rough_log2_factor",
-]
-
 Array = NDArray[Any]
 
 Columns = dict[str, Array]

@@ -22,15 +22,6 @@ import numpy as np
 
 from solkit.surrogate.features import Array
 
-__all__ = [
-    "GaussianProcess",
-    "Hyperparameters",
-    "Inputs",
-    "Matern",
-    "PoolProcess",
-    "fit_hyperparameters",
-]
-
 _ROOT5 = math.sqrt(5.0)
 _JITTER = 1e-6
 _STEPS = 15  # of the optimiser, which starts where the last fit ended

@@ -21,15 +21,6 @@ from solkit.surrogate.ast_interpreter import Call, value_of_binding
 from solkit.surrogate.program_values import FAR, Array, Number, Value
 from solkit.surrogate.triton_functions import type_value
 
-__all__ = [
-    "DistinctPrograms",
-    "bindings_of_launch",
-    "by_identity",
-    "calls_of_launches",
-    "program_of_text",
-    "tensors_of_launch",
-]
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _POINTERS = ("*", "tensordesc<")

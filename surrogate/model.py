@@ -62,8 +62,6 @@ from solkit.surrogate.trees import (
     xgboost,
 )
 
-__all__ = ["SCHEMA", "Contribution", "Surrogate"]
-
 SCHEMA = "solkit.surrogate/2"
 _TRANSFORMERS = 5, 1  # the least release, as in pyproject.toml
 

@@ -27,8 +27,6 @@ from solkit.surrogate.gaussian_process import GaussianProcess
 from solkit.surrogate.out_of_distribution import VarianceComponents
 from solkit.surrogate.table import Table
 
-__all__ = ["MOST", "ObservedResiduals", "ResidualGP"]
-
 MOST = 1500
 """Points that are kept: the latest ones. Solving for as many takes half a second."""
 

@@ -12,16 +12,6 @@ import numpy as np
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = [
-    "CandidateBudget",
-    "OODDetector",
-    "VarianceComponents",
-    "fit_candidate_budget",
-    "fit_ood_detector",
-    "fit_variance_components",
-    "rows_by_cell",
-]
-
 _ABSTAINING = 0.01
 """Share of unknown families' rows where the largest errors are expected. Where some candidates of a
 problem have the kernel model's time and others the trees', their order is worse than by the trees

@@ -20,35 +20,6 @@ from numpy.typing import NDArray
 
 from solkit.core import TensorLayout
 
-__all__ = [
-    "COMPARED",
-    "FAR",
-    "UNKNOWN",
-    "WHOLE",
-    "Array",
-    "Number",
-    "Span",
-    "SplitError",
-    "Value",
-    "apply_comparison",
-    "apply_operator",
-    "binary_result",
-    "broadcast_values",
-    "compare_values",
-    "constant_value",
-    "contiguous_elements",
-    "expanded_shares",
-    "is_text",
-    "known_integers",
-    "merge_values",
-    "negated_mask",
-    "sector_share",
-    "single_integer",
-    "split_by",
-    "transpose_value",
-    "truth_of_number",
-]
-
 Array = NDArray[Any]
 Number = Any
 Span = tuple[Number, Number]

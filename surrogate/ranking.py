@@ -51,8 +51,6 @@ from solkit.surrogate.resource_limits import P_OVERLOAD, explain_overloads
 from solkit.surrogate.table import Entry, Table, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["MOST_POINTS", "Pool", "RankSettings", "Request", "problem_of", "rank", "ranked_pools"]
-
 Shape = Mapping[str, Value]
 
 MOST_POINTS = 20_000

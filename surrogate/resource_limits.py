@@ -25,8 +25,6 @@ from solkit.core import Device
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import columns_of
 
-__all__ = ["P_OVERLOAD", "explain_overloads"]
-
 P_OVERLOAD = 0.85
 """The chance that such a candidate fails. Of 68 recorded ones with as many sums as registers, 58
 failed with "Insufficient registers"; of 43,399 timed configurations with products, 22 look like

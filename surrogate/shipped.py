@@ -15,16 +15,6 @@ from pathlib import Path
 from solkit.datasets import shipped as sets
 from solkit.errors import InputError, UnsupportedError
 
-__all__ = [
-    "CARD",
-    "LANGUAGE_FILE",
-    "MODEL_FILE",
-    "language_file_of",
-    "shipped_trees_file",
-    "write_part",
-    "write_shipped_files",
-]
-
 MODEL_FILE = "surrogate.solkit"
 LANGUAGE_FILE = "language.solkit"
 CARD = "card.json"

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["StoredTrees", "parse_ubjson"]
-
 _FORMATS = {"i": ">b", "U": ">B", "I": ">h", "u": ">H", "l": ">i", "L": ">q", "d": ">f", "D": ">d"}
 """Numbers by their marker; `struct` and numpy call them alike."""
 _CONSTANTS = {"T": True, "F": False, "Z": None}

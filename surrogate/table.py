@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
     from solkit.datasets.store import Store
 
-__all__ = ["Entry", "Table", "table_of_entries", "table_of_stores"]
-
 _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
 _READ = (

@@ -21,8 +21,6 @@ from solkit.surrogate.model import SCHEMA, Surrogate
 from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, Trees, xgboost
 
-__all__ = ["LEAST_ROWS", "card_of_training", "figures_of_left_out", "learn_table", "train"]
-
 LEAST_ROWS = 200
 """Fewer configurations teach nothing that could be checked on others."""
 

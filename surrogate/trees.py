@@ -46,25 +46,6 @@ from solkit.surrogate.out_of_distribution import (
 from solkit.surrogate.stored_trees import StoredTrees
 from solkit.surrogate.table import Table
 
-__all__ = [
-    "DEFAULTS",
-    "Belief",
-    "BoostedTrees",
-    "Calibration",
-    "Forecasts",
-    "Settings",
-    "Trees",
-    "columns_of",
-    "drawn_rows",
-    "expect_out_of_family",
-    "grow_ensemble",
-    "is_modelled",
-    "log2_target",
-    "row_weights",
-    "useful_features",
-    "xgboost",
-]
-
 _LEAST_FAMILIES = 3
 """A named parameter counts as a feature if as many families have it: others teach nothing about
 kernels that were never seen."""

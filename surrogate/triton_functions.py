@@ -34,8 +34,6 @@ from solkit.surrogate.program_values import (
     truth_of_number,
 )
 
-__all__ = ["TritonFunctions", "type_value"]
-
 _SLOW = frozenset(
     (
         *("exp", "exp2", "expm1", "log", "log2", "log1p", "log10", "sin", "cos", "tan", "tanh"),

@@ -16,8 +16,6 @@ from solkit.datasets.formats._base import (
     instant,
 )
 
-__all__ = ["LIBRARIES", "SOL_STATUSES", "is_trace", "read"]
-
 _STATUSES = {
     "PASSED": Verdict.CORRECT,
     "INCORRECT_SHAPE": Verdict.WRONG,

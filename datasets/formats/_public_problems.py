@@ -11,8 +11,6 @@ from pathlib import Path
 
 from solkit.core import Source
 
-__all__ = ["KERNEL", "REFERENCE", "RUNS", "problem_source"]
-
 RUNS = "runs"
 """The key of `Outcome.extra` that says what was timed: `KERNEL` or `REFERENCE`."""
 KERNEL = "kernel"

@@ -21,8 +21,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["PARAMS", "file_name", "folder_name", "is_tuned", "read", "settings"]
-
 PARAMS = (
     *("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "num_stages"),
 )

@@ -25,8 +25,6 @@ from solkit.datasets.formats._base import (
 )
 from solkit.datasets.formats._public_problems import KERNEL, RUNS, problem_source
 
-__all__ = ["FORMAT"]
-
 _GPUS = {
     ("gfx942", "304"): "mi325x",
     ("gfx942", "80"): "mi308x",

@@ -22,8 +22,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT"]
-
 _TIME = "time_ms"
 
 

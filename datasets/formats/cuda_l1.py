@@ -20,8 +20,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT", "SPEED_UP"]
-
 SPEED_UP = "speed_up"
 """The key of `Outcome.extra` that holds the reference's time over the kernel's."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from solkit.datasets.formats import _bench_traces, sol_execbench
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
 
-__all__ = ["FORMAT"]
-
 
 def _recognises(document: Document) -> bool:
     is_trace = _bench_traces.is_trace(document.first)

@@ -27,8 +27,6 @@ from solkit.datasets.formats._base import (
 from solkit.datasets.identifiers import source_of
 from solkit.errors import InputError
 
-__all__ = ["FORMAT"]
-
 _COLUMNS = {"status", "perf_ms", "config", "generation"}
 _VERDICTS = {"ok": Verdict.CORRECT, "timeout": Verdict.TIMED_OUT, "error": Verdict.CRASHED}
 _NO_GPU = "does not say which GPU it is about, nor does what lies beside it: give --device"

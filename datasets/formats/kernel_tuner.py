@@ -24,8 +24,6 @@ from solkit.datasets.formats._base import (
     instant,
 )
 
-__all__ = ["FORMAT", "VERDICTS"]
-
 VERDICTS = {
     "CompilationFailedConfig": Verdict.DOES_NOT_COMPILE,
     "RuntimeFailedConfig": Verdict.CRASHED,

@@ -18,8 +18,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT", "SHAPE_INDEX"]
-
 SHAPE_INDEX = "shape_index"
 """The size of `Outcome.shape` that holds the place of a shape in the problem's ``SHAPES``."""
 

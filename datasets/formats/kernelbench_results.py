@@ -22,8 +22,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT"]
-
 _FIELDS = {"compiled", "correctness", "runtime"}
 _ERRORS = ("runtime_error", "compilation_error", "cuda_error", "other_error", "correctness_issue")
 

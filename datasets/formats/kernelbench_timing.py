@@ -25,8 +25,6 @@ from solkit.datasets.formats._base import (
 )
 from solkit.datasets.formats._public_problems import REFERENCE, RUNS
 
-__all__ = ["FORMAT"]
-
 _STATISTICS = {"mean", "std", "min", "max"}
 
 

@@ -27,8 +27,6 @@ from solkit.datasets.formats._base import (
 )
 from solkit.datasets.formats._public_problems import KERNEL, RUNS, problem_source
 
-__all__ = ["FORMAT"]
-
 _PROBLEM = "liger"
 _COLUMNS = ("kernel_name", "kernel_provider", "kernel_operation_mode", "y_value_50")
 _OPERATIONS = {

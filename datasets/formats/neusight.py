@@ -24,8 +24,6 @@ from solkit.datasets.formats._base import (
 )
 from solkit.datasets.formats._public_problems import REFERENCE, RUNS, problem_source
 
-__all__ = ["FORMAT"]
-
 _PROBLEM = "operators"
 _PRODUCTS = {"B": "B", "M": "M", "N": "K", "K": "N"}
 """Columns by the names of public/operators.py, where K is what is summed over."""

@@ -11,8 +11,6 @@ import re
 from solkit.datasets.formats import _tuned_files
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
 
-__all__ = ["FORMAT"]
-
 
 def _recognises(document: Document) -> bool:
     named = _tuned_files.settings(document)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from solkit.datasets.formats import _bench_traces
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
 
-__all__ = ["FORMAT"]
-
 _MARKS = ('"has_nan"', '"has_inf"', *(f'"{status}"' for status in _bench_traces.SOL_STATUSES))
 
 

@@ -8,8 +8,6 @@ from solkit.datasets import outcomelog
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
 from solkit.errors import InputError
 
-__all__ = ["RUN"]
-
 
 def _begins_as(schema: str, document: Document) -> bool:
     first = document.first

@@ -15,8 +15,6 @@ from solkit.core.arithmetic import Expression, evaluate
 from solkit.datasets.formats._base import Document
 from solkit.errors import InputError, ParamsError
 
-__all__ = ["recognises", "space"]
-
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "uint": (int,),

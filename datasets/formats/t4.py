@@ -21,8 +21,6 @@ from solkit.datasets.formats._base import (
     instant,
 )
 
-__all__ = ["FORMAT", "VERSION", "dumps"]
-
 VERSION = "1.0.0"
 
 _VERDICTS = {

@@ -33,8 +33,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT", "RESOLUTION_MS"]
-
 RESOLUTION_MS = "resolution_ms"
 """The key of `Outcome.extra` that holds half a unit of the last digit of the time, in ms."""
 

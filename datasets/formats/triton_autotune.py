@@ -26,8 +26,6 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT", "OPTIONS"]
-
 _UNCHECKED = "timed by Triton's autotuner, which checks no results"
 _TRIED = re.compile(r"Autotuning kernel (?P<name>\S+) with config (?P<config>.*)")
 _FAILED = re.compile(r"Autotuning failed with (?P<why>.*)")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from solkit.datasets.formats import _tuned_files, sglang
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
 
-__all__ = ["FORMAT"]
-
 
 def _recognises(document: Document) -> bool:
     return _tuned_files.is_tuned(document) and not sglang.FORMAT.recognises(document)

@@ -17,8 +17,6 @@ from solkit.measure.timing.gpu_lock import exclusive_gpu
 from solkit.processes.host import Program, python_command, python_path
 from solkit.roofline.calibration.record import Calibration, Gpu
 
-__all__ = ["calibrate"]
-
 _LIMIT_S = 180.0  # it takes half of that, unless the GPU hangs
 _PATIENCE_S = 60.0  # for another SolKit that measures on the GPU
 

@@ -8,15 +8,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = [
-    "alu_kernel",
-    "copy_kernel",
-    "empty_kernel",
-    "read_kernel",
-    "spin_kernel",
-    "write_kernel",
-]
-
 
 @triton.jit(do_not_specialize=["chunks", "passes"])
 def read_kernel(source, sink, chunks, passes, CHUNK: tl.constexpr):

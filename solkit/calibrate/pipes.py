@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["CHAINS", "PIPES", "THREADS", "UNROLL", "Instruction", "Pipe"]
-
 THREADS = 256
 """Threads per program: eight warps."""
 

@@ -20,16 +20,6 @@ from solkit.calibrate.kernels import (
 from solkit.calibrate.pipes import CHAINS, PIPES, THREADS, UNROLL, Pipe
 from solkit.calibrate.stopwatch import Probe
 
-__all__ = [
-    "CHUNK_BYTES",
-    "KINDS",
-    "MemoryProbe",
-    "alu_probe",
-    "compile_kernels",
-    "tensor_names",
-    "tensor_probes",
-]
-
 CHUNK_BYTES = 16384
 """Bytes that a program moves at a time: four 16-byte accesses per thread."""
 

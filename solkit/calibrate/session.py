@@ -37,8 +37,6 @@ from solkit.roofline.calibration.record import (
     Timer,
 )
 
-__all__ = ["main", "warnings_of"]
-
 _log = logging.getLogger(__name__)
 
 _LARGEST_BYTES = 1 << 30  # of a buffer, and at most an eighth of the free memory

@@ -28,8 +28,6 @@ from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.timers import read_activities
 from solkit.roofline.calibration.record import Reading, Regime, Timer
 
-__all__ = ["Probe", "Single", "Stopwatch", "marked_seconds", "summarise_samples"]
-
 _BURST_S = 0.001
 _REST_S = 0.1
 _CHUNK_S = 0.02  # of a sustained run: one sample

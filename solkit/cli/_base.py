@@ -20,22 +20,6 @@ from solkit.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "check_distinct",
-    "check_readable",
-    "check_writable",
-    "find_recording",
-    "kernel_file",
-    "print_complaint",
-    "rich_console",
-    "show_at_most_often",
-    "show_page_or_json",
-    "showing_progress",
-    "showing_work",
-    "stdout_kept_for_the_report",
-    "write_destination",
-]
-
 _SHOWN_EVERY_S = 10.0
 T = TypeVar("T")
 

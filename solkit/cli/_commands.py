@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import typer
 import typer.core
 
-__all__ = ["App", "Command"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 _TAG = re.compile(r"\[(?=[a-zA-Z#/@^])")  # what Rich would take for markup
 

@@ -17,8 +17,6 @@ from solkit.errors import ParamsError, ShapeError
 if TYPE_CHECKING:
     from solkit.core import Value
 
-__all__ = ["check_declared_names"]
-
 _MOST_BYTES = 1 << 20
 _Sizes = Mapping[str, "Value"]
 

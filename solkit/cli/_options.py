@@ -14,44 +14,6 @@ from solkit.errors import InputError, ParamsError, ShapeError
 if TYPE_CHECKING:
     from solkit.core import Value
 
-__all__ = [
-    "ADVANCED",
-    "CustomKernel",
-    "Device",
-    "Explain",
-    "GpuQueues",
-    "Gpus",
-    "InUse",
-    "Json",
-    "Kernel",
-    "Log",
-    "Measure",
-    "On",
-    "Params",
-    "Precision",
-    "PrecisionOption",
-    "Prior",
-    "Ray",
-    "Recorded",
-    "Reference",
-    "Resume",
-    "Sandbox",
-    "Shape",
-    "Shapes",
-    "StudyLimit",
-    "TimeLimit",
-    "TimingProtocol",
-    "TimingProtocolOption",
-    "Tracebacks",
-    "Workers",
-    "advanced",
-    "device_names",
-    "parse_pair",
-    "parse_params",
-    "parse_settings",
-    "parse_shapes",
-]
-
 
 class Precision(str, enum.Enum):
     """Precision of `solkit.pipeline`."""

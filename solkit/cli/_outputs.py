@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from solkit.report.overview import NamedReport
     from solkit.report.schema import ReportJson
 
-__all__ = ["Figures", "Html", "Outputs", "check_folder", "local_time_now"]
-
 Html = Annotated[
     str | None,
     typer.Option(

@@ -33,8 +33,6 @@ else:
 if TYPE_CHECKING:
     from solkit.core import Value
 
-__all__ = ["announce_device", "device_setting", "one_shape_setting", "shape_settings"]
-
 _DEVICE, _SHAPES = "SOLKIT_DEVICE", "SOLKIT_SHAPES"
 _KEYS = ("device", "shapes")
 _Shape = Mapping[str, "Value"]

@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["watch_saves"]
-
 _SOURCES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".json", ".jsonl")
 _POLL_S = 0.05
 _EMPTY_S = 1.0  # an editor that truncates a file before writing it is quicker

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from solkit.core import Value
     from solkit.roofline.symbolic import Point, SymbolicBound
 
-__all__ = ["check_options", "show_formula"]
-
 
 def check_options(
     refused: Mapping[str, bool], protocol: str, shapes: Sequence[dict[str, Value]] | None

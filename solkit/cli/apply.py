@@ -16,8 +16,6 @@ from solkit.errors import InputError
 if TYPE_CHECKING:
     from solkit.core.tuned import TunedEntry, TunedFolder, VerifiedKernels
 
-__all__ = ["EPILOG", "apply"]
-
 EPILOG = (
     "In a program: solkit.apply(FOLDER) at its start. Without an edit: `solkit run --apply FOLDER "
     "-- COMMAND`."

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from solkit.core import BatchSettings, BatchStatus
     from solkit.measure.benches import RecordedBench
 
-__all__ = ["EPILOG", "batch"]
-
 EPILOG = (
     "Exit codes: 0 done, whatever changed; 1 SolKit failed, and --resume goes on; 2 invalid input, "
     "or no such GPU here; 3 nothing ran; 130 interrupted before anything was measured."

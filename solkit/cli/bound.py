@@ -13,8 +13,6 @@ from solkit.cli._options import Precision
 from solkit.cli._symbolic import check_options, show_formula
 from solkit.cli.exit_codes import Exit
 
-__all__ = ["bound"]
-
 
 class Protocol(str, enum.Enum):
     """Protocol of `solkit.pipeline.bounds`."""

@@ -11,8 +11,6 @@ import typer
 
 from solkit.cli import _base, _options, exit_codes
 
-__all__ = ["calibrate"]
-
 _On = Annotated[str, typer.Option("--on", metavar="cuda:N", help="GPU of this machine to measure.")]
 _Out = Annotated[
     str | None,

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from solkit.core import Device, Outcome
     from solkit.measure.benches.trusted import TrustedBench
 
-__all__ = ["collect"]
-
 _What = Annotated[
     list[str],
     typer.Argument(

@@ -10,8 +10,6 @@ import typer
 from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
-__all__ = ["EPILOG", "compare"]
-
 EPILOG = (
     "Exit codes: 0 compared, whichever is faster; 1 SolKit failed; 2 invalid input or shape, or no "
     "such GPU here; 3 a candidate failed and was not compared; 130 interrupted."

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from solkit.datasets.formats import Imported, Labels
     from solkit.datasets.store import Added, Store
 
-__all__ = ["app", "open_store"]
-
 app = App(
     name="data",
     help="Measured times of many configurations: collect, store, query and exchange them.",

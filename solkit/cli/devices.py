@@ -5,8 +5,6 @@ from __future__ import annotations
 from solkit.cli import _base, _options, exit_codes
 from solkit.errors import SolkitError
 
-__all__ = ["devices"]
-
 
 def devices(json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
     """List the GPUs of this machine, the catalogue, and calibrations."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from solkit.core import Diff
     from solkit.pipeline.diff_sides import DiffAxes
 
-__all__ = ["EPILOG", "diff"]
-
 EPILOG = (
     "Exit codes: 0 compared; 1 SolKit failed; 2 invalid input, or a file was not compared; "
     "5 with --threshold: something is worse by more than it; 130 interrupted."

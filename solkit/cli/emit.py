@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from solkit.core import Value
     from solkit.tuner.tuning_results import TuningResult
 
-__all__ = ["EPILOG", "emit"]
-
 EPILOG = (
     "Formats: vllm-moe, vllm-fp8, sglang-moe, sglang-fp8 (folders), triton-autotune (Python), "
     "best-config (JSON), flashinfer-bench (JSON Lines): docs/tuning.md."

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from solkit.surrogate.table import Table
     from solkit.surrogate.trees import Forecasts
 
-__all__ = ["evaluate"]
-
 
 class _Split(str, enum.Enum):
     CONFIGURATIONS = "configurations"

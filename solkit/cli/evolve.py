@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from solkit.measure.benches import RecordedBench
     from solkit.tuner.proposers import Proposer
 
-__all__ = ["EPILOG", "evolve"]
-
 EPILOG = (
     "Exit codes: 0 searched, whatever the verdict; 1 SolKit failed; 2 invalid input, or no such "
     "GPU here; 3 nothing ran; 130 interrupted before anything was measured."

@@ -17,16 +17,6 @@ from solkit.extras import needed, translated
 if TYPE_CHECKING:
     from solkit.core import ComparisonReport, Report
 
-__all__ = [
-    "Exit",
-    "exit_code_of_score",
-    "exit_code_without_runs",
-    "failures_as_exit_codes",
-    "gravest_exit_code",
-    "of_comparison",
-    "print_blame",
-]
-
 
 class Exit(enum.IntEnum):
     """Exit codes. If several apply: 130, 1, 2 (input), 4, 3, 2 (no score), 5."""

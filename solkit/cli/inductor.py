@@ -10,8 +10,6 @@ import typer
 from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
-__all__ = ["inductor"]
-
 _Reference = Annotated[
     str,
     typer.Argument(

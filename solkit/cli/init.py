@@ -12,8 +12,6 @@ from solkit.cli import _base, _options, exit_codes
 if TYPE_CHECKING:
     from solkit.pipeline.starting import StartedFile
 
-__all__ = ["init"]
-
 _MOST_SHOWN = 8  # places to fill in: what a first look takes in
 
 _Source = Annotated[

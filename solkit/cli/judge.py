@@ -12,8 +12,6 @@ from solkit.cli import _base, _options, _outputs, exit_codes
 from solkit.cli.exit_codes import Exit
 from solkit.errors import InputError
 
-__all__ = ["EPILOG", "judge"]
-
 EPILOG = (
     "Reads KernelBench's timings and evaluations, traces of SOL-ExecBench and FlashInfer-Bench, "
     "kernelbench.com's run details, CUDA-L1's JSON, SolKit's logs, and a plain CSV or JSON: "

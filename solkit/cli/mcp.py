@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from solkit.service.queue import JobQueue
     from solkit.service.settings import ServiceSettings
 
-__all__ = ["mcp"]
-
 _State = Annotated[
     str | None,
     typer.Option(metavar="FOLDER", help="Folder of the jobs. Default: one that ends with it."),

@@ -14,8 +14,6 @@ from solkit.cli import _base, _options, _project, exit_codes
 if TYPE_CHECKING:
     from solkit.integrations.precompiling import Precompiled
 
-__all__ = ["EPILOG", "precompile"]
-
 EPILOG = (
     "Then `solkit run --apply FOLDER -- COMMAND`, or solkit.apply(FOLDER) in the program; or "
     "TRITON_CACHE_DIR=FOLDER/triton_cache without SolKit, where the folder has the same path."

@@ -16,8 +16,6 @@ from solkit.cli.exit_codes import Exit
 if TYPE_CHECKING:
     from solkit.datasets.launch_recordings import RecordedKernel
 
-__all__ = ["profile"]
-
 _Source = Annotated[
     str,
     typer.Argument(metavar="TRACE|SCRIPT.py", help="A saved torch.profiler trace, or a script."),

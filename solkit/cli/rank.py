@@ -15,8 +15,6 @@ from solkit.cli._options import Precision, TimingProtocol
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
 
-__all__ = ["rank"]
-
 
 _EXPLAINED = 5
 """Candidates whose forecasts are explained in a file; a terminal shows the first one's."""

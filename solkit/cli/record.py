@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from solkit.datasets.launch_recordings import LaunchRecording, RecordedKernel
 
-__all__ = ["EPILOG", "record"]
-
 EPILOG = (
     "Exit codes: 0 launches were recorded, however the program ended; 1 SolKit failed; 2 invalid "
     "input, or nothing was launched."

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from solkit.collect.refill import Progress
     from solkit.core import Outcome, Source
 
-__all__ = ["refill"]
-
 _From = Annotated[
     list[str],
     typer.Argument(metavar="FROM...", help="Stores, shipped sets or run files (*.jsonl)."),

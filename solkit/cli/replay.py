@@ -12,8 +12,6 @@ from solkit.cli import _base, _options, exit_codes
 if TYPE_CHECKING:
     from solkit.tuner.search_replay import Replay
 
-__all__ = ["replay"]
-
 _File = Annotated[
     str,
     typer.Argument(

@@ -9,8 +9,6 @@ import typer
 from solkit.cli import _base, _outputs, exit_codes
 from solkit.cli.exit_codes import Exit
 
-__all__ = ["report"]
-
 _Reports = Annotated[
     list[str], typer.Argument(metavar="REPORT.json", help="What `solkit score --json` wrote.")
 ]

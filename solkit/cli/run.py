@@ -11,8 +11,6 @@ import typer
 from solkit.cli import _options, exit_codes
 from solkit.errors import InputError
 
-__all__ = ["run"]
-
 _Command = Annotated[
     list[str],
     typer.Argument(metavar="[--] COMMAND...", help="A program or script, with its arguments."),

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from solkit.report.html import Failure
     from solkit.report.schema import ReportJson
 
-__all__ = ["EPILOG", "score"]
-
 EPILOG = (
     "Exit codes: 0 reported; 1 SolKit failed; 2 invalid input or shape, or --fail-under without a "
     "score; 3 a candidate is wrong, does not compile, crashes, cheats or runs out of time or "

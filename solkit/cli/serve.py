@@ -18,8 +18,6 @@ from solkit.errors import InputError
 if TYPE_CHECKING:
     from solkit.service.settings import ServiceSettings
 
-__all__ = ["serve", "service_settings"]
-
 _BACKLOG = 2048  # as uvicorn's
 
 _Host = Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")]

@@ -13,8 +13,6 @@ from solkit.cli import _options, exit_codes
 from solkit.cli._commands import App
 from solkit.errors import InputError
 
-__all__ = ["app"]
-
 app = App(
     name="standby",
     help="Keep the processes that measure ready, so that commands start at once.",

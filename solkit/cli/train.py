@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from solkit.datasets.store import Store
     from solkit.surrogate.model import Surrogate
 
-__all__ = ["train"]
-
 _Stores = Annotated[
     list[str] | None,
     typer.Argument(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from solkit.measure.benches import RecordedBench
     from solkit.tuner.emitters import Target
 
-__all__ = ["EPILOG", "tune"]
-
 EPILOG = (
     "Exit codes: 0 tuned, whatever the verdict; 1 SolKit failed; 2 invalid input, or no such GPU "
     "here; 3 nothing ran; 130 interrupted before anything was measured."

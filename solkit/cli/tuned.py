@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from solkit.core import TimedParams
     from solkit.tuner.tuning_results import Key, TuningResult
 
-__all__ = ["tuned"]
-
 _Place = Annotated[
     str | None,
     typer.Argument(

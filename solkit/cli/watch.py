@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from solkit.core import Report
     from solkit.report.schema import ReportJson
 
-__all__ = ["watch"]
-
 _Kernel = Annotated[
     str,
     typer.Argument(

@@ -33,8 +33,6 @@ from solkit.collect.workloads import Workload
 from solkit.core import Configuration, Outcome, Params, Verdict, canonical
 from solkit.measure.benches import HANDFUL, Bench
 
-__all__ = ["Limits", "Progress", "collect"]
-
 _TRIES = 2  # without a measurement, each in another run or after a restart
 _NEVER_RAN = (Verdict.NOT_MEASURED, Verdict.DOES_NOT_COMPILE, Verdict.TIMED_OUT)
 NEAR_SHARE = 0.75  # of a later handful: finds more in bench/choosing.py than 0.5

@@ -13,16 +13,6 @@ import numpy as np
 
 from solkit.core import Params, Space, canonical
 
-__all__ = [
-    "ENOUGH_NEAR",
-    "NEAR",
-    "NEAR_BEST",
-    "REPEAT",
-    "ConfigSampler",
-    "is_sparsely_good",
-    "lacks_draws",
-]
-
 Chosen = tuple[Params, str]
 _Place = tuple[int, ...]
 

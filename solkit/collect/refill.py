@@ -32,8 +32,6 @@ from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
 from solkit.errors import UnknownDeviceError
 from solkit.roofline.devices import find
 
-__all__ = ["Group", "Progress", "fresh_facts", "group_rows", "refill_facts"]
-
 _BATCH = 32
 _ROUND = 4  # configurations of a kernel and shape: with fewer, files change too often
 _KEPT_S = 900.0  # of a kernel in Triton's cache, where each configuration leaves 0.2 MB

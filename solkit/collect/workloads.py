@@ -15,8 +15,6 @@ from solkit.errors import WorkerError
 from solkit.measure.benches.recorded import configuration_of
 from solkit.measure.benches.trusted import Ahead, toolchain
 
-__all__ = ["Workload", "recorded_workloads", "survey_kernels"]
-
 _SURVEYED = 32  # kernels, ahead of the one that is wanted next; those that build do not count
 
 

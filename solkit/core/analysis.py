@@ -13,23 +13,6 @@ from solkit.core.problems import KernelFile, Tolerance
 from solkit.core.values import Value
 from solkit.core.work import Part, Work
 
-__all__ = [
-    "Analysis",
-    "AnalysisStatus",
-    "Case",
-    "Counters",
-    "Demand",
-    "FailedShape",
-    "Forecast",
-    "Gap",
-    "GapFactor",
-    "KernelAnalysis",
-    "KernelModel",
-    "OutputBytes",
-    "Study",
-    "Term",
-]
-
 
 class AnalysisStatus(str, enum.Enum):
     """Extent of a compile-time analysis."""

@@ -15,8 +15,6 @@ from typing import Any
 
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["FUNCTIONS", "Expression", "evaluate", "names_in"]
-
 Names = Mapping[str, Any]
 _Function = Callable[[Names], Any]
 

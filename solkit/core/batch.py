@@ -13,8 +13,6 @@ from solkit.core.tuning import Tuned, TuneVerdict
 from solkit.core.values import Value
 from solkit.errors import InputError
 
-__all__ = ["Batch", "BatchItem", "BatchSettings", "BatchStatus", "HeldOut", "Triaged", "Worth"]
-
 
 @dataclass(frozen=True)
 class BatchSettings:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from solkit.core.work import Work
 
-__all__ = ["BestAlgorithm", "PlanStudy"]
-
 
 @dataclass(frozen=True)
 class PlanStudy:

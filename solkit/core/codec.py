@@ -25,8 +25,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from solkit.core.values import SCHEMA_VERSION, Value, finite
 
-__all__ = ["chosen_fields", "from_json", "json_value", "to_json"]
-
 _T = TypeVar("_T")
 _Reader = Callable[[Any], Any]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Conditions"]
-
 
 @dataclass(frozen=True)
 class Conditions:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Deployment", "L2State"]
-
 L2State = Literal["cold", "warm", "replayed"]
 """What L2 holds of a launch's tensors when it begins: none of them, all, or some, by name."""
 

@@ -6,8 +6,6 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Ceiling", "ClockKind", "Device", "SMLimits"]
-
 
 class ClockKind(str, enum.Enum):
     """Kind of SM clock that a device's ceilings assume."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from solkit.core.analysis import Forecast
 from solkit.core.values import Value
 
-__all__ = ["CandidateDiff", "Change", "Diff", "Side", "Standing"]
-
 
 @dataclass(frozen=True)
 class Side:

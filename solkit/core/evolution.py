@@ -19,19 +19,6 @@ from solkit.core.tuning import Final, Stopped, TimedParams, TuneProgress, TuneVe
 from solkit.core.values import Value
 from solkit.errors import InputError
 
-__all__ = [
-    "Bred",
-    "EvolveSettings",
-    "EvolveStatus",
-    "Evolved",
-    "Finalist",
-    "Gate",
-    "Order",
-    "Practised",
-    "Variant",
-    "variant_id",
-]
-
 
 class Order(str, enum.Enum):
     """Order in which candidates are measured."""

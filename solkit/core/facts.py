@@ -14,19 +14,6 @@ from dataclasses import dataclass, field
 
 from solkit.core.launches import Access, InstructionMix, Launch, SharedAccess
 
-__all__ = [
-    "CAPTURED_VERSION",
-    "FACTS_VERSION",
-    "LOWERED_VERSION",
-    "PTX_VERSION",
-    "SOURCE_DEPTHS",
-    "Depth",
-    "Facts",
-    "Requests",
-    "Reuse",
-    "Stream",
-]
-
 FACTS_VERSION = 3
 """Version of what facts hold and how they are found; part of their key. Raise it with every change
 that alters a figure."""

@@ -11,8 +11,6 @@ from solkit.core.outcomes import Outcome
 from solkit.core.values import Value
 from solkit.core.work import Bound, Work
 
-__all__ = ["JudgeReport", "JudgedProblem", "Judgement", "Plausibility"]
-
 
 class Plausibility(str, enum.Enum):
     """Verdict on a reported time. Never ``None``."""

@@ -14,8 +14,6 @@ from typing import Literal
 
 from solkit.core.values import Value
 
-__all__ = ["Binding", "FunctionOrigin", "KernelFunction", "KernelProgram", "Role", "TensorLayout"]
-
 Role = Literal["", "input", "output", "temporary"]
 """Part that a tensor plays in a call; empty if unknown."""
 

@@ -8,18 +8,6 @@ from dataclasses import dataclass, field
 from solkit.core.kernel_programs import Binding, KernelProgram
 from solkit.core.values import Value
 
-__all__ = [
-    "Access",
-    "Contention",
-    "InstructionCount",
-    "InstructionMix",
-    "Launch",
-    "Occupancy",
-    "Pace",
-    "SharedAccess",
-    "WarpRole",
-]
-
 
 @dataclass(frozen=True)
 class Launch:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from solkit.core.analysis import KernelAnalysis
 
-__all__ = ["Measurement", "Protocol", "Score", "Verdict"]
-
 
 class Verdict(str, enum.Enum):
     """The result of checking and timing a candidate. Never ``None``."""

@@ -19,19 +19,6 @@ from solkit.core.measurement import Verdict
 from solkit.core.reports import Difference, Ratio
 from solkit.core.values import SCHEMA_VERSION, Value, finite
 
-__all__ = [
-    "CONFIGURATION",
-    "HOPELESS",
-    "ROW_KEY",
-    "ComparedBase",
-    "Configuration",
-    "LiveLaunch",
-    "Outcome",
-    "Source",
-    "StoredFacts",
-    "canonical",
-]
-
 CONFIGURATION = ("kernel_id", "problem_id", "params", "device")
 """The columns that name a row's configuration: rows that share them are repeats."""
 

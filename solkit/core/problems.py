@@ -11,8 +11,6 @@ from solkit.core.space import Space
 from solkit.core.values import Value
 from solkit.errors import ShapeError
 
-__all__ = ["Candidate", "KernelFile", "Problem", "Tolerance", "default_tolerance"]
-
 
 @dataclass(frozen=True)
 class Tolerance:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from solkit.core.devices import Device
 from solkit.core.work import Bound
 
-__all__ = ["IdleTime", "Profile", "ProfiledCase", "ProfiledKernel", "ProfiledOp", "ProfiledProblem"]
-
 
 @dataclass(frozen=True)
 class ProfiledKernel:

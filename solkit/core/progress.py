@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-__all__ = ["reported_to", "tell"]
-
 Listener = Callable[[str], None]
 
 _listeners: list[Listener] = []

@@ -12,8 +12,6 @@ from solkit.core.measurement import Verdict
 from solkit.core.reports import Result
 from solkit.core.values import Value
 
-__all__ = ["Brief", "Checked", "EntryPoint", "Proposal", "Tried"]
-
 
 class Checked(str, enum.Enum):
     """Verdict on a proposal's results before it costs GPU time."""

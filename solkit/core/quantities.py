@@ -6,17 +6,6 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 
-__all__ = [
-    "PREFIXES",
-    "amount",
-    "binary_bytes",
-    "count",
-    "duration",
-    "interval",
-    "milliseconds",
-    "significant",
-]
-
 _DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _BINARY_PREFIXES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))

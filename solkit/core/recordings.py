@@ -13,8 +13,6 @@ from solkit.core.outcomes import canonical
 from solkit.core.tuned import Launcher
 from solkit.core.values import Value
 
-__all__ = ["ChoiceAnswer", "PrecompiledKernel", "RecordedLaunch", "TensorRecipe"]
-
 
 @dataclass(frozen=True)
 class TensorRecipe:

@@ -14,8 +14,6 @@ from solkit.core.problems import KernelFile, Tolerance
 from solkit.core.values import Value
 from solkit.core.work import Bound, Fusion, Work
 
-__all__ = ["Comparison", "ComparisonReport", "Difference", "Ratio", "Report", "Result"]
-
 
 @dataclass(frozen=True)
 class Result:

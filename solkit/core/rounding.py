@@ -11,18 +11,6 @@ from dataclasses import replace
 
 from solkit.core.problems import Tolerance
 
-__all__ = [
-    "ADMITTED_OPERANDS",
-    "LARGEST",
-    "LEAST_SHARE",
-    "MARGIN",
-    "ROUNDOFF",
-    "admitted_error",
-    "computing_share",
-    "operand_roundoff",
-    "with_usable_atol",
-]
-
 ROUNDOFF = {
     **{"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11},
     **{"float16": 2.0**-11, "bfloat16": 2.0**-8},

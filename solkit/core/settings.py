@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from solkit.errors import InputError
 
-__all__ = ["MeasureSettings"]
-
 
 @dataclass(frozen=True)
 class MeasureSettings:

@@ -20,8 +20,6 @@ from solkit.core.devices import Device
 from solkit.core.values import Value
 from solkit.errors import InputError, ParamsError, SolkitError
 
-__all__ = ["EXACT_POINTS", "LEAST_ACCEPTANCE", "Constraint", "Count", "Params", "Space"]
-
 Params = Mapping[str, Value]
 
 EXACT_POINTS = 1_000_000

@@ -6,18 +6,6 @@ import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-__all__ = [
-    "Meanings",
-    "dotted_full_names",
-    "imported_full_names",
-    "is_main_guard",
-    "jitted_functions",
-    "leading_name",
-    "names_bound_by",
-    "names_bound_by_import",
-    "names_used_by",
-]
-
 _JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")
 
 

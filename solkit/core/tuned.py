@@ -13,21 +13,6 @@ from solkit.core.outcomes import canonical
 from solkit.core.reports import Ratio
 from solkit.core.values import Value
 
-__all__ = [
-    "PLAIN_LAUNCH",
-    "AppliedChoice",
-    "LaunchBucket",
-    "Launcher",
-    "Speedup",
-    "TunedEntry",
-    "TunedFolder",
-    "TunerChoice",
-    "VerifiedKernels",
-    "applicable_parameters",
-    "bucket_of_launch",
-    "complete_params",
-]
-
 Launcher = Literal["autotuner", "inductor", "jit"]
 """What chose a launch's configuration: Triton's autotuner, torch.compile, or the caller."""
 

@@ -11,19 +11,6 @@ from solkit.core.reports import Difference, Ratio
 from solkit.core.values import Value
 from solkit.errors import InputError
 
-__all__ = [
-    "BETTER",
-    "Final",
-    "Stopped",
-    "TimedParams",
-    "TuneProgress",
-    "TuneSettings",
-    "TuneStatus",
-    "TuneVerdict",
-    "Tuned",
-]
-
-
 BETTER = 0.02
 """Share of the best time: a search ends if a configuration that saves more is unlikely."""
 

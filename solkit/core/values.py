@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, Union
 
-__all__ = ["SCHEMA_VERSION", "Value", "finite"]
-
 SCHEMA_VERSION = 2
 """The version of new rows: see `solkit.core.outcomes`."""
 

@@ -7,23 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = [
-    "Bound",
-    "BoundTimes",
-    "Chain",
-    "Contributor",
-    "Fusion",
-    "InputNeed",
-    "Needed",
-    "NeededProducts",
-    "OpWork",
-    "Part",
-    "PartBound",
-    "PricedRoute",
-    "Resource",
-    "Work",
-]
-
 
 @dataclass(frozen=True)
 class OpWork:

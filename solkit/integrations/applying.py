@@ -46,21 +46,6 @@ from solkit.datasets.tuned_folder import FILE, read_tuned_folder
 from solkit.errors import SolkitError
 from solkit.processes.startup import is_off, shim_environment
 
-__all__ = [
-    "VARIABLE",
-    "applied",
-    "apply",
-    "apply_from_environment",
-    "empty_folder",
-    "entries_for",
-    "environment_for",
-    "gpu_and_triton",
-    "obstacle",
-    "summary",
-    "withdraw",
-    "withdraw_choice",
-]
-
 VARIABLE = "SOLKIT_APPLY"
 """The environment variable that names a tuned folder; ``0`` turns all applying off."""
 

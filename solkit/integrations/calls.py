@@ -34,8 +34,6 @@ from solkit.integrations.launch_spaces import record_of_launch
 from solkit.measure.benches import Bench
 from solkit.pipeline.tuning import tune
 
-__all__ = ["CallSettings", "call_file", "tune_call"]
-
 
 @dataclass(frozen=True)
 class CallSettings:

@@ -16,16 +16,6 @@ from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.pipeline.evaluation import Given, Text
 from solkit.pipeline.preparing import Preparation
 
-__all__ = [
-    "Key",
-    "ReadCandidate",
-    "Reader",
-    "candidate_key",
-    "hide_private_path",
-    "refused_grade",
-    "source_text",
-]
-
 Params = Mapping[str, Value]
 
 Key = tuple[str, str]

@@ -19,8 +19,6 @@ from solkit.core.codec import from_json
 from solkit.errors import InputError, WorkerError
 from solkit.integrations.grading import FEATURES, Graded
 
-__all__ = ["Client", "Send", "grade_from_json"]
-
 Send = Callable[[str, str, "Mapping[str, Any] | None"], Mapping[str, Any]]
 """Takes a method, a path and a body; gives the service's JSON. Replace it to test a loop."""
 

@@ -43,8 +43,6 @@ from solkit.processes.startup import is_off
 from solkit.spans import span
 from solkit.userdata import folder as data_folder
 
-__all__ = ["backend", "compile"]
-
 _GPU_SECONDS = 60.0
 _WALL_SECONDS = 60.0  # besides three times those of the GPU
 _MOST_CALLS = 3

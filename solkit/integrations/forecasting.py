@@ -17,8 +17,6 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Forecast, Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
 
-__all__ = ["Forecaster", "optimistic"]
-
 _NO_INTERVAL = 2.0
 """Factor by which a forecast without an interval may be off: the kernel model's are."""
 

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from solkit.core import Analysis, Device, Gap, KernelAnalysis, Result, Value, Verdict
 from solkit.tuner.evolution.population_archive import behaviour_of
 
-__all__ = ["FEATURES", "Advise", "Graded", "Reward", "Stage", "features_of", "reasons_of"]
-
 NOT_RECORDED = "not_recorded"
 """The verdict on a source that a recording does not hold."""
 

@@ -31,8 +31,6 @@ from solkit.integrations.candidates import source_text
 from solkit.integrations.client import grade_from_json
 from solkit.integrations.grading import Graded
 
-__all__ = ["LIMIT_S", "GradingProcess", "GradingTarget"]
-
 LIMIT_S = 270.0
 """Seconds that a grade may take: less than the 300 that OpenEvolve waits by default."""
 

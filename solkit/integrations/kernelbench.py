@@ -28,16 +28,6 @@ from solkit.errors import InputError, SolkitError
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.lab import Lab
 
-__all__ = [
-    "KernelExecResult",
-    "Sample",
-    "evaluate",
-    "evaluate_generations",
-    "generations",
-    "main",
-    "result_of",
-]
-
 RESULTS = "eval_results.json"
 NOT_MEASURED_MS = -1.0
 """KernelBench's time of what was not timed."""

@@ -20,8 +20,6 @@ from solkit.surrogate.plan import Action, plan_actions
 from solkit.surrogate.table import Entry, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["choose_launches", "order_launches"]
-
 _UNTOLD = ("int32", "issue")
 """Pipes whose operations are addresses and loops, which no reference has."""
 

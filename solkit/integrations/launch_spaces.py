@@ -18,8 +18,6 @@ from solkit.core import KernelProgram, Value
 from solkit.core.recordings import ChoiceAnswer, RecordedLaunch
 from solkit.integrations.launch_tiles import Tile, find_tile, is_block_size
 
-__all__ = ["LaunchSpace", "launch_space", "record_of_launch"]
-
 _BLOCK = re.compile(r"(BLOCK|TILE|CHUNK|SPLIT|GROUP|UNROLL|ROWS|COLS)", re.IGNORECASE)
 _STAGED = re.compile(r"dot|descriptor")
 """What a function's text has if Triton may make stages of its loads on NVIDIA's GPUs: a product's

@@ -21,8 +21,6 @@ from solkit.adapters.tilings import TileProof, retiled_grid, tiled_axis
 from solkit.adapters.triton_compiler import Specialisation, ttgir_text
 from solkit.core import KernelProgram
 
-__all__ = ["Tile", "find_tile", "is_block_size"]
-
 _MOST_BLOCK = 65536
 _LEAST_ELEMENTS = 32
 _REACH = range(-2, 5)  # powers of two from the constant's own value

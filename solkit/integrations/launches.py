@@ -31,8 +31,6 @@ from solkit.spans import span
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
 
-__all__ = ["Launch", "compile_ahead", "promising_launches"]
-
 LOWERED_PER_KEPT = 6
 """Launches that are lowered for each one that is kept: lowering takes 0.1 s, timing 0.5 s with the
 compiler. The number must not depend on the machine's cores, or the choice would."""

@@ -24,8 +24,6 @@ from solkit.integrations.grading import FEATURES, Graded
 from solkit.integrations.grading_process import LIMIT_S
 from solkit.integrations.sessions import METRICS, Session, describe_grade, numbers_of, session
 
-__all__ = ["DIMENSIONS", "Functions", "evaluator", "functions_of", "result_of"]
-
 DIMENSIONS = (*METRICS, *FEATURES)
 """Metrics of every result; any may be in ``feature_dimensions``."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, TrialState
 
-__all__ = ["SurrogatePruner", "SurrogateSampler"]
-
 
 class SurrogateSampler(StudySampler):
     """Suggests what a plan of `solkit.rank` measures, then what a model expects that learns on.

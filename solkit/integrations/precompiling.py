@@ -28,8 +28,6 @@ from solkit.pipeline.target import target_device
 from solkit.processes import jobs
 from solkit.processes.parallel_calls import call_in_forks
 
-__all__ = ["Precompiled", "compile_recording", "precompile"]
-
 _LIMIT_S = 600.0
 """Of one launch: an autotuner's list has a hundred configurations at most, at a few seconds."""
 _ALL_LIMIT_S = 24 * 3600.0

@@ -54,8 +54,6 @@ from solkit.errors import InputError, SolkitError
 from solkit.integrations.launch_spaces import record_of_launch
 from solkit.processes.startup import call_after_imports
 
-__all__ = ["LaunchRecorder", "recording", "start_from_environment"]
-
 _MOST_BYTES = 1 << 30
 _MOST_KEYS = 256
 """Distinct launches of one kernel; after `_EXACT_KEYS` of them sizes are told apart roughly."""

@@ -16,8 +16,6 @@ from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.evolution.default_params import with_params
 
-__all__ = ["Recording", "recorded_problem"]
-
 Params = Mapping[str, Value]
 
 

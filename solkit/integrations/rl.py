@@ -22,14 +22,6 @@ from solkit.integrations.evaluator import Evaluator
 from solkit.integrations.grading import Reward
 from solkit.pipeline.evaluation import Given
 
-__all__ = [
-    "Completion",
-    "RewardFunction",
-    "as_reward_function",
-    "completion_code",
-    "completion_text",
-]
-
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the messages of a conversation: `TRL's two forms of data <https://hf.co/docs/trl>`."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from solkit.core.tuned import TunedFolder
     from solkit.pipeline.batch import BatchProcesses
 
-__all__ = ["SearchProcess", "main"]
-
 _WORTH: dict[str, Any] = {
     "prior": False,
     "stop_at": 1 / 1.3,

@@ -23,8 +23,6 @@ from solkit.errors import SolkitError
 from solkit.integrations.grading import Graded
 from solkit.integrations.sessions import TOKEN, describe_grade, numbers_of, session
 
-__all__ = ["correct_of", "main", "metrics_of", "write_results"]
-
 _PUBLIC = ("time_ms", "gap", "sol_score", "forecast_ms", "sol_ms")
 
 

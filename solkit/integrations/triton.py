@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from solkit.integrations.launches import Launch
     from solkit.surrogate.model import Surrogate
 
-__all__ = ["LEAST_RANKED", "TOP_K", "attach", "detach", "install", "uninstall"]
-
 TOP_K = 8
 """Configurations of a long list that are timed unless told otherwise."""
 LEAST_RANKED = 16

@@ -25,8 +25,6 @@ from solkit.integrations.applying import VARIABLE
 from solkit.measure.timing.comparison_statistics import compute_ratio
 from solkit.processes.startup import command_words, shim_environment
 
-__all__ = ["GAIN", "ROUNDS", "Program", "ProgramError", "remove_what_gains_nothing"]
-
 GAIN = 0.99
 """The interval of the ratio with / without must end below: 1 % faster, at 95 %."""
 ROUNDS = 8

@@ -19,8 +19,6 @@ from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path, tr
 from solkit.core import Deployment, KernelFile, Space, Tolerance, Value
 from solkit.errors import ShapeError, UnsupportedError
 
-__all__ = ["LoadedKernel", "Workload"]
-
 Function = Callable[..., Any]
 
 

@@ -31,8 +31,6 @@ from solkit.kernelfiles._base import Workload
 from solkit.kernelfiles._source import import_file, import_text
 from solkit.kernelfiles._triton import LAUNCH_KEYS, TritonKernel
 
-__all__ = ["BinaryFile", "load_binary", "parse_launch"]
-
 _KEYS = LAUNCH_KEYS | {"block", "cluster", "shared_bytes"}
 _IN_A_LINE = ("args", "block", "cluster", "grid", "kernel", "outputs", "shared_bytes")
 _COMMA = re.compile(r",(?![^\[]*\])")

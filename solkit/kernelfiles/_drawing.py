@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 import torch
 
-__all__ = ["draw_tensor", "is_inexact", "random_scalar", "structured_indices", "to_torch_dtype"]
-
 _INTEGER_RANGE = {"int8": (-128, 128), "uint8": (0, 256)}
 _OTHER_INTEGERS = (-1024, 1024)
 """Both benchmarks' ``_rand_tensor``."""

@@ -43,8 +43,6 @@ from solkit.kernelfiles._records import (
 )
 from solkit.kernelfiles._solution import BuildFlags, Solution, is_python_file, of_python_file
 
-__all__ = ["FlashInferBenchKernel", "load_definition", "recognises"]
-
 _TOLERANCE = Tolerance(rtol=1e-2, atol=1e-2)
 """bench/config.py, ResolvedEvalConfig."""
 

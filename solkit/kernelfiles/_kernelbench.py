@@ -34,8 +34,6 @@ from solkit.kernelfiles._source import (
     with_configs_kept,
 )
 
-__all__ = ["KernelBenchKernel", "recognises"]
-
 _SEED = 42  # KernelBench src/eval.py, set_seed: any value does, so long as both models share it
 
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-__all__ = ["TUNER_TYPES", "holders_of_autotuners", "look_ahead", "modules_in_folder"]
-
 _OWN = ("torch", "triton", "solkit")
 TUNER_TYPES = ("Autotuner", "Heuristics")
 """Names of the types of what `triton.autotune` and `triton.heuristics` make."""

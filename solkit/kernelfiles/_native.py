@@ -38,16 +38,6 @@ from solkit.kernelfiles._source import (
     with_configs_kept,
 )
 
-__all__ = [
-    "NativeKernel",
-    "handed_params",
-    "keyword_defaults",
-    "recognises",
-    "space_of_file",
-    "to_dtype",
-    "tolerance_of",
-]
-
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     """Tell whether the pair of files is of this form, complete or not."""

@@ -56,8 +56,6 @@ from solkit.kernelfiles._source import (
     with_configs_kept,
 )
 
-__all__ = ["ProblemFiles", "ProblemFolderKernel", "outputs_that_agree"]
-
 
 @dataclass(frozen=True)
 class ProblemFiles:

@@ -14,28 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from solkit.errors import KernelFileError
 
-__all__ = [
-    "ConstAxis",
-    "CustomInput",
-    "Definition",
-    "ExprAxis",
-    "ForeignLanguage",
-    "Name",
-    "RandomInput",
-    "Record",
-    "SafetensorsInput",
-    "ScalarInput",
-    "SolutionRecord",
-    "SourceFile",
-    "TensorSpec",
-    "VarAxis",
-    "WorkloadRecord",
-    "parse_lines",
-    "parse_record",
-    "read_json",
-    "split_entry",
-]
-
 _NAME = re.compile(r"[A-Za-z_]\w*")
 Name = Annotated[str, Field(min_length=1)]
 Size = Annotated[int, Field(ge=0)]

@@ -14,8 +14,6 @@ import torch
 
 from solkit.errors import KernelFileError
 
-__all__ = ["is_missing_or_pointer", "read_tensor"]
-
 _DTYPES = {
     "BOOL": torch.bool,
     "U8": torch.uint8,

@@ -47,8 +47,6 @@ from solkit.kernelfiles._records import (
 from solkit.kernelfiles._solution import BuildFlags, Solution, is_python_file, of_python_file
 from solkit.kernelfiles._source import blaming_user_code
 
-__all__ = ["SolExecBenchKernel", "load_problem_folder", "recognises"]
-
 _DEFINITION, _WORKLOADS = "definition.json", "workload.jsonl"
 _BLOBS = "FLASHINFER_TRACE_DIR"
 """The environment variable that names a further folder of safetensors files."""

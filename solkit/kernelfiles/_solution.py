@@ -25,8 +25,6 @@ from solkit.core.parsing import syntax_tree
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles._source import advice_to_install, import_file
 
-__all__ = ["BuildFlags", "Solution", "is_fake_device", "is_python_file", "of_python_file"]
-
 COMPILED_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 """Files to compile; the others are included by them."""
 

@@ -29,23 +29,6 @@ from solkit.kernelfiles._loaded_modules import (
     modules_in_folder,
 )
 
-__all__ = [
-    "advice_to_install",
-    "autotuned_space",
-    "autotuner_of",
-    "autotuners_elsewhere",
-    "blaming_user_code",
-    "check_call",
-    "definition_line",
-    "file_of_module",
-    "import_file",
-    "import_text",
-    "restrict_autotuners",
-    "space_of_tuners",
-    "with_configs_kept",
-]
-
-
 _PLAIN = (int, float, str, type(None))
 _MOST_COMBINED = 10_000  # pairs of configurations of two autotuners
 

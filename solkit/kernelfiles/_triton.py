@@ -46,8 +46,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["LAUNCH_KEYS", "TritonKernel", "recognises"]
-
 LAUNCH_KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
 _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))?$")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["round_to_tf32"]
-
 
 def round_to_tf32(allowed: bool) -> None:
     """Let this process's convolutions and recurrent layers round fp32 operands to tf32, or not.

@@ -12,8 +12,6 @@ import torch
 from solkit.core import Value
 from solkit.kernelfiles._base import LoadedKernel, Workload
 
-__all__ = ["seed_everything", "seeded_workload"]
-
 _SEED = 0
 
 

@@ -14,8 +14,6 @@ from solkit.extras import translated
 from solkit.llm.files import read_once, source_of
 from solkit.processes.channel import Channel, ClosedError
 
-__all__ = ["main"]
-
 _MOST_SEED = 2**63
 
 

@@ -13,18 +13,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Protocol, Union
 
-__all__ = [
-    "Answered",
-    "Chat",
-    "Failure",
-    "Message",
-    "Reply",
-    "Request",
-    "Trouble",
-    "is_this_machine",
-    "without_thought",
-]
-
 _THOUGHT = ("<think>", "</think>")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TOKENS_A_MESSAGE = 64  # role and separators of the chat template; real ones take under ten

@@ -23,8 +23,6 @@ from solkit.extras import library
 from solkit.llm.client import Answered, Failure, Reply, Request, Trouble, is_this_machine
 from solkit.llm.keys import Key, take_key
 
-__all__ = ["DEFAULT_KEY_VARIABLE", "Endpoint", "Limits"]
-
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _NO_KEY = "none"  # the client insists on one
 _MOST_CHARACTERS = 300  # of a server's error text

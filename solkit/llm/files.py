@@ -11,8 +11,6 @@ from typing import Any
 
 from solkit.errors import InputError
 
-__all__ = ["check_path", "is_gguf_file", "read_once", "source_of"]
-
 
 def check_path(path: str) -> None:
     """Refuse what looks like a file, but is none.

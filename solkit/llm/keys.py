@@ -14,8 +14,6 @@ import os
 
 from solkit.errors import InputError
 
-__all__ = ["Key", "take_key"]
-
 _SECRET_LENGTH = 8  # shorter ones ("none", "EMPTY") are placeholders, and words of honest texts
 _MASK = "[key]"
 

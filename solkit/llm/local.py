@@ -18,8 +18,6 @@ from solkit.llm.client import Answered, Failure, Reply, Request, Trouble
 from solkit.llm.files import check_path
 from solkit.processes.host import Host, Program, python_command, python_path
 
-__all__ = ["LocalModel"]
-
 _WORKER = "solkit.llm._generation"
 _QUIET = {
     "TOKENIZERS_PARALLELISM": "false",  # it warns when it cannot have it

@@ -20,8 +20,6 @@ from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint, Limits
 from solkit.llm.local import LocalModel
 from solkit.llm.transcript import Exchange, Transcript
 
-__all__ = ["ParsedAnswer", "Retries", "RetryingChat", "UnreadableAnswer", "open_chat"]
-
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_WORDLESS = 3  # such answers in a row
 

@@ -17,8 +17,6 @@ from solkit.errors import InputError, TraceError
 from solkit.llm.budget import Spent
 from solkit.llm.client import Answered, Failure, Reply, Request
 
-__all__ = ["Exchange", "ReplayedChat", "Transcript", "read_exchanges"]
-
 
 class Exchange(BaseModel):
     """One attempt.

@@ -6,8 +6,6 @@ The referee holds the inputs and what it compares; each candidate has inputs and
 
 from __future__ import annotations
 
-__all__ = ["least_memory_bytes"]
-
 _INPUTS_HELD, _OUTPUTS_HELD = 2, 5
 """Copies at least: the inputs and what the candidate gets of them; the correct outputs, the
 candidate's, what it worked with, what it passes on, and what is judged."""

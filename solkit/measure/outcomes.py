@@ -45,23 +45,6 @@ from solkit.roofline.bound import at_observed_clock
 from solkit.roofline.kernel.gap import decompose_gap
 from solkit.roofline.score import score, time_verdict
 
-__all__ = [
-    "PreparedCandidate",
-    "complete_compared",
-    "complete_measured",
-    "condition_fields",
-    "device_fields",
-    "draft_outcome",
-    "judge_time",
-    "kernel_fields",
-    "launched_as_compiled",
-    "live_launch",
-    "measurement_of",
-    "protocol_of",
-    "score_result",
-    "stored_facts",
-]
-
 _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
 
 # fields that outcomes share with `Protocol`, `Measurement`, `Conditions`, `Launch` and `Facts`

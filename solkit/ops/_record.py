@@ -17,19 +17,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "Family",
-    "Monotone",
-    "Normalised",
-    "OfOne",
-    "Operator",
-    "Reduction",
-    "Selects",
-    "copied",
-    "plain",
-    "records",
-]
-
 
 class Family(Enum):
     """A kind of operators, a file of this room each."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Operator, plain
 
-__all__ = ["OPERATORS"]
-
 OPERATORS: tuple[Operator, ...] = (
     *plain("convolution", Family.CONVOLUTION, cost="convolution", needs="convolution",
            multiplies=True, called=("conv", "conv1d", "conv2d", "conv3d")),

@@ -9,8 +9,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Operator, plain
 
-__all__ = ["OPERATORS"]
-
 _C, _F = Family.CREATION, Family.FILL
 _FREE: dict[str, Any] = {"cost": "free"}
 _SHAPE: dict[str, Any] = {"cost": "free", "reads_shape": True}

@@ -9,8 +9,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Operator, Selects, copied, plain
 
-__all__ = ["OPERATORS"]
-
 _L, _S = Family.LOOKUP, Family.SCATTER
 _NAMED: dict[str, Any] = {"cost": "free", "selects": Selects.NAMED, "limits": "kept"}
 _INTO: dict[str, Any] = {"needs": "into a copy", "zero_at_zero": None, "keeps_minus_inf": None}

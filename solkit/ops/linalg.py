@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Operator, plain
 
-__all__ = ["OPERATORS"]
-
 _F, _T = Family.LINALG, Family.SPECTRAL
 
 OPERATORS: tuple[Operator, ...] = (

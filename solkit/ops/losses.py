@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Operator, Selects, plain
 
-__all__ = ["OPERATORS"]
-
 _F = Family.LOSS
 
 OPERATORS: tuple[Operator, ...] = (

@@ -6,8 +6,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Monotone, Operator, Selects, copied, plain
 
-__all__ = ["OPERATORS"]
-
 _RISING = Monotone.RISING
 _C, _M = Family.COPY, Family.MOVE
 _SAME: dict[str, Any] = {"cost": "free", "needs": "aligned", "aligned": True, "zeros": "same"}

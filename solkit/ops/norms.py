@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Normalised, Operator, plain
 
-__all__ = ["OPERATORS"]
-
 _F = Family.NORM
 
 OPERATORS: tuple[Operator, ...] = (

@@ -6,8 +6,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Operator, plain
 
-__all__ = ["OPERATORS"]
-
 _F = Family.OPTIMIZER
 _UNKNOWN: dict[str, Any] = {"zero_at_zero": None, "zero_at_minus_inf": None,
                             "flattens_to_zero": None}  # fmt: skip

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Operator, Selects, copied, plain
 
-__all__ = ["OPERATORS"]
-
 _F = Family.ORDER
 
 OPERATORS: tuple[Operator, ...] = (

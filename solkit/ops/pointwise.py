@@ -16,8 +16,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Monotone, Operator, Selects, plain, records
 
-__all__ = ["OPERATORS"]
-
 _RISING, _FALLING, _EITHER, _NO = Monotone.RISING, Monotone.FALLING, Monotone.EITHER, Monotone.NO
 _F = Family.POINTWISE
 _ONE, _FUNCTION = (1, 0), (0, 1)

@@ -6,8 +6,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Monotone, Operator, Reduction, Selects, plain
 
-__all__ = ["OPERATORS"]
-
 _RISING = Monotone.RISING
 _F = Family.POOL
 _LARGEST: dict[str, Any] = {"monotone": _RISING, "keeps_minus_inf": True,

@@ -6,8 +6,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Operator, Selects, plain
 
-__all__ = ["OPERATORS"]
-
 _P, _A = Family.PRODUCT, Family.ATTENTION
 _MATRIX = ("self", "mat2")
 _HEADS: dict[str, Any] = {"attends": "heads first", "selects": Selects.SOME}

@@ -6,8 +6,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Monotone, Operator, copied, plain, records
 
-__all__ = ["OPERATORS"]
-
 _RISING = Monotone.RISING
 _F = Family.QUANTISATION
 _ROUNDED: dict[str, Any] = {"monotone": _RISING, "zero_at_zero": None, "flattens_to_zero": None,

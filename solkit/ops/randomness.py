@@ -9,8 +9,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Operator, Selects, plain
 
-__all__ = ["OPERATORS"]
-
 _F = Family.RANDOM
 _DRAWN: dict[str, Any] = {"cost": "free", "random": True}
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from solkit.ops._record import Family, Monotone, OfOne, Operator, Reduction, Selects, plain
 
-__all__ = ["OPERATORS"]
-
 _RISING = Monotone.RISING
 _F, _S = Family.REDUCTION, Family.SCAN
 _ITSELF = OfOne.ITSELF

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Monotone, Operator, Selects, copied, plain
 
-__all__ = ["OPERATORS"]
-
 _RISING = Monotone.RISING
 _F = Family.RESAMPLING
 

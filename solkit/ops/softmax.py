@@ -6,8 +6,6 @@ import math
 
 from solkit.ops._record import Family, Normalised, OfOne, Operator, plain
 
-__all__ = ["OPERATORS"]
-
 _F = Family.SOFTMAX
 _EXP = {"exponentials": "self"}
 _ONE = {**_EXP, "least": 0.0, "most": 1.0, "zero_at_minus_inf": True, "of_one": OfOne.CONSTANT,

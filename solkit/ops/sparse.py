@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from solkit.ops._record import Family, Operator, Selects, records
 
-__all__ = ["OPERATORS"]
-
 _F = Family.SPARSE
 
 OPERATORS: tuple[Operator, ...] = (

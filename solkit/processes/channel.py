@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Channel", "ClosedError", "Frame", "NonsenseError", "connected_pair", "is_readable"]
-
 _PREFIX = struct.Struct("!II")  # lengths of header and payload
 _MOST_HEADER_BYTES = 4 << 20  # enough for the description of a candidate's launches
 _MOST_DESCRIPTORS = 8

@@ -10,8 +10,6 @@ from typing import Any
 
 from solkit.processes.forkserver import Fork, ForkServer, children_of
 
-__all__ = ["Child", "family_bytes"]
-
 _KEPT_BYTES = 16 << 10
 _READ_S = 10.0  # for what an ended process has printed; the reader may wait for a core
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

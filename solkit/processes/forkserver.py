@@ -61,16 +61,6 @@ from solkit.processes.host import OWN_PYTHON, Program, Python, descriptor_of
 from solkit.processes.standby import BorrowedServer, borrow_server
 from solkit.spans import span
 
-__all__ = [
-    "DerivedServer",
-    "Fork",
-    "ForkServer",
-    "adopt_surroundings",
-    "children_of",
-    "close_servers",
-    "working_directory",
-]
-
 _START_S = 150.0  # for the server to import torch
 _GRACE_S = 2.0  # for the server to end its forks
 _REAP_S = 30.0

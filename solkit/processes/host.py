@@ -26,20 +26,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from solkit.errors import JobDiedError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, connected_pair
 
-__all__ = [
-    "OWN_PYTHON",
-    "Host",
-    "Process",
-    "Program",
-    "Python",
-    "describe_ending",
-    "descriptor_of",
-    "is_machine_fault",
-    "python_command",
-    "python_path",
-]
-
-
 P = TypeVar("P", bound="Process")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from importlib import _bootstrap
 
-__all__ = ["other_thread_imports"]
-
 
 def other_thread_imports() -> bool:
     """Tell whether another thread imports a module right now.

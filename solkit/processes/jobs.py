@@ -30,16 +30,6 @@ from solkit.processes.forkserver import DerivedServer, Fork, ForkServer
 from solkit.processes.host import OWN_PYTHON, Host, Python
 from solkit.processes.sandbox import Sandbox, harmless_variables
 
-__all__ = [
-    "DerivedJobs",
-    "Jobs",
-    "SandboxedJobs",
-    "call",
-    "read_records",
-    "shared_jobs",
-    "start",
-]
-
 ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
     # A forking process should have no threads, and jobs compute almost nothing themselves.

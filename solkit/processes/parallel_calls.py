@@ -20,9 +20,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, TypeVar
 
-__all__ = ["call_in_forks", "process_pool"]
-
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["lower_priority"]
-
 _NICENESS, _AWAITED_NICENESS = 10, 5
 
 

@@ -32,8 +32,6 @@ import solkit
 from solkit.errors import UnsupportedError
 from solkit.processes.forkserver import ForkServer
 
-__all__ = ["Sandbox", "harmless_variables"]
-
 _SCRATCH = "/tmp"  # its path inside
 _TRIAL_S = 20.0
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-__all__ = ["source_stamps"]
-
 
 def source_stamps(folder: str) -> Iterator[tuple[str, int, int]]:
     """Yield path, bytes and modification time in ns of the sources and tables under a folder."""

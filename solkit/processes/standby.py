@@ -34,21 +34,6 @@ from typing import Any
 from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, is_readable
 from solkit.processes.sources import source_stamps
 
-__all__ = [
-    "IDLE_NAME",
-    "BorrowedServer",
-    "Identity",
-    "ReadyPair",
-    "ask_daemon",
-    "borrow_server",
-    "installed_versions",
-    "is_descendant",
-    "is_own_peer",
-    "release_borrowed",
-    "socket_path",
-    "take_pair",
-]
-
 VARIABLE = "SOLKIT_STANDBY"
 """The environment variable with the socket's path; empty: nothing is asked of a daemon."""
 

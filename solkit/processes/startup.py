@@ -28,18 +28,6 @@ from typing import Any
 
 from solkit.errors import InputError
 
-__all__ = [
-    "STARTERS",
-    "asking_programs",
-    "call_after_imports",
-    "command_words",
-    "is_off",
-    "program_environment",
-    "run_with_shim",
-    "shim_environment",
-    "start_with_program",
-]
-
 STARTERS: Mapping[str, str] = {
     "SOLKIT_APPLY": "solkit.integrations.applying:apply_from_environment",
     "SOLKIT_RECORD": "solkit.integrations.recorder:start_from_environment",

@@ -27,8 +27,6 @@ from torch.profiler import ProfilerActivity, profile, record_function, supported
 from solkit.adapters import torch_profiler
 from solkit.adapters.model_calls import ModelCalls
 
-__all__ = ["main"]
-
 
 class _EnoughError(BaseException):
     """All requested calls are recorded; no handler of the script should catch this."""

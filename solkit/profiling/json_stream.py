@@ -16,8 +16,6 @@ from typing import IO, Any
 
 from solkit.errors import InputError
 
-__all__ = ["read_members"]
-
 _CHUNK = 1 << 20
 _LARGEST = 1 << 26
 """The most characters of one value: a longer one is the rest of a damaged file."""

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from solkit.profiling.trace_reader import Activity, HostCall, Op, Recording
 
-__all__ = ["NONE", "Matching", "is_graph_launch", "match_activities"]
-
 NONE = -1
 """An index that stands for nothing."""
 

@@ -30,8 +30,6 @@ from solkit.profiling.matching import NONE
 from solkit.profiling.rows import Run
 from solkit.profiling.trace_reader import Signature
 
-__all__ = ["Member", "Request", "TensorFlow", "list_problems", "read_flow"]
-
 _LIMIT_S = 300.0
 _COPIES = ("aten._to_copy", "aten.clone", "aten.copy_", "aten.where")
 _MOST_MEMBERS = 40

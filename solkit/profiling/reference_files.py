@@ -9,8 +9,6 @@ from pathlib import Path
 from solkit.core import Profile, ProfiledProblem
 from solkit.datasets.launch_recordings import write_generated_files
 
-__all__ = ["reference_file_text", "write_reference_files"]
-
 _MOST_LETTERS = 60
 
 _FILE = '''"""{title}: PyTorch operators of a profiled run, as one problem.

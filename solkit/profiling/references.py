@@ -19,8 +19,6 @@ from solkit.profiling.matching import NONE
 from solkit.profiling.problems import Member, Request
 from solkit.profiling.replay import ATTENTION, UnknownOpError, allocating_overload, recorded_call
 
-__all__ = ["reference_texts"]
-
 _FEWEST = 2
 
 

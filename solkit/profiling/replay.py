@@ -26,8 +26,6 @@ from solkit.profiling.trace_reader import Signature
 from solkit.profiling.units import Asked, Replayed
 from solkit.roofline.work import work_of, work_of_arguments
 
-__all__ = ["ATTENTION", "UnknownOpError", "allocating_overload", "recorded_call", "replay_ops"]
-
 
 def replay_ops(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
     """Replay ops: the innermost possible one of each list whose operations are all modelled.

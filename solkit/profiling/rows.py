@@ -14,8 +14,6 @@ from solkit.profiling.trace_reader import Activity, Signature
 from solkit.profiling.units import Costs
 from solkit.roofline.bound import bound as bound_of
 
-__all__ = ["Run"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -42,8 +42,6 @@ from solkit.profiling.matching import NONE
 from solkit.profiling.timeline import Window, is_waiting
 from solkit.profiling.trace_reader import Activity, HostCall
 
-__all__ = ["Cuts", "savings_us"]
-
 _QUEUE = 1000
 """Launches outstanding at which one waits for room. CUDA does not document it; 1024 is reported."""
 

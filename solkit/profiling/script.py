@@ -11,8 +11,6 @@ from solkit.errors import InputError
 from solkit.processes.host import Program, describe_ending
 from solkit.processes.startup import program_environment
 
-__all__ = ["record_trace"]
-
 _RUNNER = """
 import sys
 from solkit.profiling._profiler_runner import main

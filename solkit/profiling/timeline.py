@@ -17,8 +17,6 @@ from solkit.errors import InputError
 from solkit.profiling.matching import NONE, Matching
 from solkit.profiling.trace_reader import Activity, HostCall, Step
 
-__all__ = ["Window", "find_window", "idle_time", "is_waiting"]
-
 
 @dataclass(frozen=True)
 class Window:

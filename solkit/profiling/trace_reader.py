@@ -24,8 +24,6 @@ from typing import Any
 from solkit.errors import InputError
 from solkit.profiling.json_stream import read_members
 
-__all__ = ["Activity", "Gpu", "HostCall", "Op", "Recording", "Signature", "Step", "read_trace"]
-
 _ACTIVITIES = ("kernel", "gpu_memcpy", "gpu_memset")
 _CALLS = ("cuda_runtime", "cuda_driver")
 _ANNOTATIONS = ("user_annotation", "cpu_op")

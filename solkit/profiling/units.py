@@ -18,8 +18,6 @@ from solkit.profiling.matching import NONE, Matching, is_graph_launch
 from solkit.profiling.timeline import Window
 from solkit.profiling.trace_reader import Signature
 
-__all__ = ["Asked", "Costs", "Replayed", "cost_units"]
-
 _LIMIT_S = 300.0
 _HOST_COPY = re.compile(r"Memcpy (HtoD|DtoH|HtoH|PtoP)")
 _COLLECTIVE = re.compile(r"nccl|nvshmem|multimem_all|one_shot_all|two_shot_all", re.IGNORECASE)

@@ -23,8 +23,6 @@ from solkit.core.codec import chosen_fields
 from solkit.report import tuning
 from solkit.report.units import duration, format_settings, shape_words
 
-__all__ = ["SCHEMA", "dumps", "render", "status_line"]
-
 SCHEMA = "solkit.batch/1"
 
 _WORTH = {

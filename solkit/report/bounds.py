@@ -25,8 +25,6 @@ from solkit.report import explain, fusion, record_forms, schema, units, widgets
 from solkit.report.tables import table_without_lines
 from solkit.roofline.hard_bound import slack_reasons
 
-__all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
-
 
 def render(
     report: Report, console: Console, *, explained: bool = False, kernels: bool = False

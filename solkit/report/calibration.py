@@ -14,8 +14,6 @@ from solkit.report.tables import table_without_lines
 from solkit.report.widgets import print_plainly
 from solkit.roofline.calibration import Calibration, Reading, Regime, doubts
 
-__all__ = ["calibrations_table", "render"]
-
 _SINGLE = (Regime.WARM, Regime.CLEAN, Regime.DIRTY)
 _OVERVIEW = ("dram", "l2", "fp32", "tensor.bf16", "tensor.tf32", "tensor.fp8")
 _LEGEND = (

@@ -29,24 +29,6 @@ from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.units import TELLING, format_ratio, shape_words, signed_duration
 
-__all__ = [
-    "RATES",
-    "Gap",
-    "Point",
-    "Roof",
-    "Roofline",
-    "Step",
-    "Times",
-    "between",
-    "gap_of",
-    "intensities",
-    "log_ticks",
-    "rates",
-    "roofline_of",
-    "span",
-    "times_of",
-]
-
 _MEMORIES = ("dram", "last_level", "l2")
 _ROOM = 3.0
 RATES = ("roofline", "datasheet", "calibrated")

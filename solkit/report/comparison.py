@@ -32,8 +32,6 @@ from solkit.report import schema, units, widgets
 from solkit.report.record_forms import Json
 from solkit.report.tables import table_without_lines
 
-__all__ = ["ComparisonJson", "ComparisonReportJson", "RivalJson", "dumps", "render"]
-
 _LABEL_CELLS = 10
 _STYLES = {
     Difference.FASTER: "bold green",

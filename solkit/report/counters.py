@@ -13,8 +13,6 @@ from solkit.report import units
 from solkit.report.tables import table_without_lines
 from solkit.roofline.kernel.counter_comparison import compared
 
-__all__ = ["counter_tables", "format_in_unit", "stall_remarks"]
-
 _REASONS = 3
 _NO_STALL = ("selected", "not_selected")
 """Warps that issue, or could."""

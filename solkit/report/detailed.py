@@ -21,8 +21,6 @@ from solkit.report.widgets import (
     title_rule,
 )
 
-__all__ = ["detailed_section"]
-
 _LAUNCHES = 12  # further ones are counted, not shown
 
 

@@ -18,8 +18,6 @@ from solkit.report.widgets import print_plainly
 from solkit.roofline.calibration import Calibration, doubts
 from solkit.roofline.devices import aliases
 
-__all__ = ["dumps", "render"]
-
 _TENSOR = ("tensor.fp16", "tensor.bf16", "tensor.tf32", "tensor.fp8")
 _MEASURED = (
     "TB/s of DRAM and L2 and dense TFLOP/s, the highest that `solkit calibrate` measured. The "

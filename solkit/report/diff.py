@@ -16,8 +16,6 @@ from solkit.report import units
 from solkit.report.overview import NamedReport, Time, launches_seen, time_of
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 
-__all__ = ["ComparedReport", "Group", "compare_reports", "source_diff"]
-
 
 @dataclass(frozen=True)
 class ComparedReport:

@@ -15,8 +15,6 @@ from solkit.report.public_timings import PublicTimings, public_timings_json
 from solkit.surrogate.evaluation.evaluate import UPDATED, Evaluation
 from solkit.surrogate.evaluation.regret_metrics import APART, FIRST, Figures
 
-__all__ = ["SCHEMA", "About", "Evaluations", "dumps", "render"]
-
 SCHEMA = "solkit.evaluate/1"
 
 Evaluations = Mapping[str, Mapping[str, Evaluation]]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["coverage_figure", "regret_figure", "truth_figure", "write_figures"]
-
 _MOST_DOTS = 8_000
 _MOST_MEASURED = 16
 _MOST_FAMILIES = 40

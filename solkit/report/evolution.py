@@ -23,8 +23,6 @@ from solkit.report.tuning import (
 )
 from solkit.report.units import duration
 
-__all__ = ["SCHEMA", "as_json", "dumps", "render", "search_view", "status_line"]
-
 SCHEMA = "solkit.evolve/1"
 _MOST_SHOWN = 20  # variants in the tree on a terminal; the JSON and the HTML page have all
 

@@ -13,8 +13,6 @@ from solkit.report import units
 from solkit.report.tables import table_without_lines
 from solkit.roofline.names import short_name
 
-__all__ = ["ceilings_lines", "contributors", "format_place", "precision_routes"]
-
 _MOST = 5  # ops shown per resource; the rest is summed
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["words_of_feature"]
-
 _RESOURCES = {
     "atomics": "time of atomics",
     "dispatch": "time to start the blocks",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["STYLE", "gap_figure", "roofline_figure", "save_figures", "times_figure", "write"]
-
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "solkit",  # the same figure is the same file

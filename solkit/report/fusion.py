@@ -13,8 +13,6 @@ from solkit.report.explain import format_place
 from solkit.report.tables import table_without_lines
 from solkit.roofline.names import short_name
 
-__all__ = ["format_op_numbers", "fusion_summary", "fusion_table"]
-
 _NAMES = 4  # ops named per kernel
 
 

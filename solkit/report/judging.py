@@ -24,17 +24,6 @@ from solkit.core.judging import Judgement, JudgeReport, Plausibility
 from solkit.report import schema, units, widgets
 from solkit.report.tables import table_without_lines
 
-__all__ = [
-    "ORDER",
-    "JudgeReportJson",
-    "JudgementJson",
-    "counts",
-    "dumps",
-    "render",
-    "title_of",
-    "worst_first",
-]
-
 ORDER = (
     Plausibility.IMPOSSIBLE,
     Plausibility.BEATS_ALGORITHM,

@@ -8,9 +8,6 @@ from solkit.core import Access, Counters, InstructionMix, KernelAnalysis, Kernel
 from solkit.report.record_forms import Json, JsonModel, Number, RecordForm, Setting
 from solkit.roofline.kernel.counter_comparison import CounterComparison, compared
 
-__all__ = ["DemandJson", "LaunchJson", "launch_model"]
-
-
 _Access = Annotated[Access, RecordForm(added=(("block_sectors", 0),))]
 _InstructionMix = Annotated[InstructionMix, RecordForm(required=("lines",))]
 _Counters = Annotated[

@@ -11,16 +11,6 @@ from solkit.core import Device, Facts, KernelAnalysis, Occupancy
 from solkit.report import units
 from solkit.report.advice import out_of_resources
 
-__all__ = [
-    "compiled_words",
-    "error_text",
-    "filled_occupancy",
-    "heaviest_first",
-    "launch_in_brief",
-    "launch_in_full",
-    "shown_words",
-]
-
 _ERROR_LINES = 12
 
 

@@ -17,21 +17,6 @@ from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.roofline.kernel import gap
 
-__all__ = [
-    "COST_FORMULA",
-    "NamedReport",
-    "Time",
-    "TimeOverview",
-    "expected_ms",
-    "file_name",
-    "launches_seen",
-    "named",
-    "standing",
-    "time_of",
-    "worst",
-    "worst_first",
-]
-
 COST_FORMULA = "cost = sum over shapes of time × (1 − SOL / time) = time − SOL"
 
 

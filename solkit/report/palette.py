@@ -8,8 +8,6 @@ what each colour says. Grey text has a contrast of at least 4.5 (WCAG 2.2, crite
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT"]
-
 _BLUE, _SKY, _GREEN = "#0072B2", "#56B4E9", "#009E73"
 _VERMILLION, _ORANGE, _PURPLE = "#D55E00", "#E69F00", "#CC79A7"
 

@@ -28,8 +28,6 @@ from solkit.report import schema, units, widgets
 from solkit.report.record_forms import RecordForm
 from solkit.report.tables import table_without_lines
 
-__all__ = ["OpJson", "ProfileJson", "dumps", "render"]
-
 _ROWS = 12
 _KERNELS = 2
 _INPUTS = 3

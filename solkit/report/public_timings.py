@@ -12,8 +12,6 @@ from rich.table import Table
 
 from solkit.pipeline.public_figures import ForecastFigures, PublicFigures
 
-__all__ = ["PublicTimings", "public_timings_json", "render_public_timings"]
-
 
 @dataclass(frozen=True)
 class PublicTimings:

@@ -20,8 +20,6 @@ from solkit.report.widgets import print_plainly
 if TYPE_CHECKING:
     from solkit.surrogate.plan import Plan, Ranked
 
-__all__ = ["SCHEMA", "CandidateView", "PlanView", "as_json", "dumps", "render"]
-
 SCHEMA = "solkit.rank/1"
 
 

@@ -31,8 +31,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from solkit.core import Value
 
-__all__ = ["Json", "JsonModel", "Number", "RecordForm", "Setting", "finite_or_none"]
-
 T = TypeVar("T")
 
 

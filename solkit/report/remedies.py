@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from solkit.core import Cause
 
-__all__ = ["IN_CUDA", "REMEDIES", "advice_on"]
-
 _CONFLICTS = (
     "{place}: a {kind} of shared memory takes {wavefronts:.3g} wavefronts; without bank "
     "conflicts {least:.3g} would do. "

@@ -22,15 +22,6 @@ from solkit.report.widgets import (
     verdict_text,
 )
 
-__all__ = [
-    "advice_words",
-    "disagreements",
-    "expected_words",
-    "problem_rows",
-    "short_section",
-    "summary_lines",
-]
-
 _LAUNCHES = 3
 _NOTES = 2  # further ones are counted
 _MATTERS = 1.02  # a smaller factor of a gap is not worth a look

@@ -16,8 +16,6 @@ from solkit.core.codec import to_json
 from solkit.report import units
 from solkit.report.widgets import print_plainly
 
-__all__ = ["SCHEMA", "DiffRow", "DiffView", "as_json", "dumps", "render"]
-
 SCHEMA = "solkit.diff/1"
 _WORDS = {
     "does_not_run": "no longer run",

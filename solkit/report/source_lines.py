@@ -15,8 +15,6 @@ from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import ReportJson, ResultJson
 from solkit.report.sources import Source
 
-__all__ = ["Cost", "Line", "Moved", "Taken", "line_number", "lines", "modelled_times"]
-
 _PRODUCT = re.compile(r"\bdot(_scaled)?\(|mma")
 """Calls of a line that computes on tensor cores: ``tl.dot``, or CUDA's instructions by name."""
 

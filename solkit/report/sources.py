@@ -9,8 +9,6 @@ from pathlib import Path
 
 from solkit.core import Report
 
-__all__ = ["Source", "sources_of"]
-
 _MOST_BYTES = 2**18  # the text of longer files is left out
 
 

@@ -21,8 +21,6 @@ from solkit.report.short import advice_words
 from solkit.report.tables import table_without_lines
 from solkit.report.widgets import Row, factor_rows, labelled_texts, print_plainly, verdict_text
 
-__all__ = ["index", "render"]
-
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 _LABEL_CELLS = 10
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-__all__ = ["table_without_lines"]
-
 
 def table_without_lines(
     words: Sequence[str], numbers: Sequence[str], more: Sequence[str] = (), *, style: str = ""

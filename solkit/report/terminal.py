@@ -26,8 +26,6 @@ from solkit.report.widgets import (
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint
 
-__all__ = ["render", "render_hint", "worst_result"]
-
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 
 

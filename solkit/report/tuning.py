@@ -28,23 +28,6 @@ from solkit.report.charts import log_ticks
 from solkit.report.palette import LIGHT
 from solkit.report.units import duration, format_settings, shape_words
 
-__all__ = [
-    "SCHEMA",
-    "SearchView",
-    "convergence_plot",
-    "dumps",
-    "effort_words",
-    "final_json",
-    "params_as_source",
-    "progress_words",
-    "render",
-    "speedup_json",
-    "speedup_words",
-    "status_line",
-    "timed_words",
-    "title_words",
-]
-
 SCHEMA = "solkit.tune/1"
 
 _MOST_EQUALS = 3  # listed on a line

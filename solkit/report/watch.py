@@ -19,8 +19,6 @@ from solkit.report.sources import Source
 from solkit.report.tables import table_without_lines
 from solkit.report.widgets import Row, labelled_texts, print_plainly, verdict_text
 
-__all__ = ["render", "render_lines"]
-
 _LABEL_CELLS = 10
 _MOST_LINES = 8
 _LEAST_SHARE = 0.005  # of the modelled time: a smaller part is left out

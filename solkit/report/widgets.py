@@ -19,22 +19,6 @@ from solkit.report.advice import launch_limited
 from solkit.roofline.hard_bound import slack_reasons
 from solkit.roofline.latency_floor import EXCHANGE_CYCLES
 
-__all__ = [
-    "Row",
-    "beaten_rows",
-    "bound_remarks",
-    "differing_sizes",
-    "evidence_label",
-    "factor_rows",
-    "label_cells",
-    "labelled_texts",
-    "print_plainly",
-    "report_header",
-    "resource_bars",
-    "title_rule",
-    "verdict_text",
-]
-
 _LABEL_CELLS = 10
 _BAR_CELLS = 40  # at most
 _FEWEST_CELLS = 8

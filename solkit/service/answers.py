@@ -13,19 +13,6 @@ from solkit.report.comparison import ComparisonReportJson
 from solkit.report.schema import ReportJson
 from solkit.service.store import Job
 
-__all__ = [
-    "STATUS_OF",
-    "Answer",
-    "BoundAnswer",
-    "CompareAnswer",
-    "ErrorAnswer",
-    "EvaluateAnswer",
-    "QueueAnswer",
-    "ScoreAnswer",
-    "error_answer",
-    "job_answer",
-]
-
 T = TypeVar("T")
 
 STATUS_OF = {"InputError": 422, "UnsupportedError": 501, "GpuBusyError": 503}

@@ -30,8 +30,6 @@ with needed("serve"):
     from fastapi.responses import HTMLResponse, RedirectResponse
     from starlette.exceptions import HTTPException
 
-__all__ = ["make_app"]
-
 _QUICK_S, _LONGEST_S = 30.0, 60.0
 _LONG = ("compare", "tune", "evolve")
 """Kinds that are not waited for, unless the client asks for it."""

@@ -13,8 +13,6 @@ from urllib.parse import parse_qs
 
 from solkit.service.answers import error_answer
 
-__all__ = ["COOKIE", "App", "Authenticator", "Message", "Receive", "Send", "owner_of_token"]
-
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

@@ -8,8 +8,6 @@ from html import escape
 from solkit.report.units import duration
 from solkit.service.store import Point
 
-__all__ = ["best_time_curve", "sparkline"]
-
 _WIDTH, _HEIGHT = 360.0, 200.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 12.0, 14.0, 34.0
 _ROOM = 0.08  # of the range of times, free above and below

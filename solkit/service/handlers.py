@@ -57,8 +57,6 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.ranking import RankSettings, Request, rank
 from solkit.tuner.head_to_head import head_to_head
 
-__all__ = ["JobHandlers", "Tell"]
-
 Tell = Callable[[str, Point | None], None]
 """Receives how far a job is, in words and numbers; raises if nobody wants it any more."""
 

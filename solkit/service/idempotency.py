@@ -10,8 +10,6 @@ from typing import Any
 from solkit.service.authentication import App, Message, Receive, Send
 from solkit.service.queue import REUSED
 
-__all__ = ["IdempotentAnswers"]
-
 _PATHS = tuple(f"/v1/{kind}" for kind in REUSED)
 _MOST_BYTES = 64 << 20
 

@@ -16,8 +16,6 @@ from solkit.report.units import duration, format_settings
 from solkit.service.store import Job
 from solkit.service.summaries import result_facts
 
-__all__ = ["job_headline", "job_title", "kernel_names"]
-
 _MOST_NAMES = 3
 _MOST_WORDS = 60  # characters of a docstring
 _GLOBAL = re.compile(r"__global__[^;{}]*?\b(\w+)\s*\(")

@@ -27,8 +27,6 @@ with needed("mcp"):
 
 from pydantic import Field
 
-__all__ = ["INSTRUCTIONS", "make_server"]
-
 INSTRUCTIONS = (
     "SolKit tells how fast a GPU kernel could run at best (its speed of light), how far a kernel "
     "is from that and why. Start with bound, then score or analyse your kernel, then follow the "

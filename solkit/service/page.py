@@ -16,8 +16,6 @@ from solkit.service.reports import has_report
 from solkit.service.store import Job, Point, Status
 from solkit.service.summaries import summarize_result
 
-__all__ = ["HEADERS", "job_page", "missing_page", "overview_page"]
-
 _MOST_JSON = 200_000
 _OVERVIEW_S, _JOB_S = 5, 3
 """Seconds after which a browser loads a page again."""

@@ -23,8 +23,6 @@ from solkit.service.requests import Ask, Profile, refuse_paths
 from solkit.service.settings import CPU, QUEUED_FOR_A_GPU, TEMPORARY, QueueSettings, ServiceSettings
 from solkit.service.store import Job, JobStore, Status, new_job
 
-__all__ = ["REUSED", "JobQueue", "QueueState", "hold_folder"]
-
 T = TypeVar("T")
 
 REUSED = ("bound", "analyse", "rank")

@@ -10,8 +10,6 @@ from solkit.report import html, schema
 from solkit.report.overview import named
 from solkit.service.store import Job
 
-__all__ = ["HEADERS", "has_report", "report_page"]
-
 _KINDS = ("score", "analyse", "rank", "evolve")
 _SHOWN = 20  # candidates of a ranking
 

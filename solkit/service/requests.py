@@ -13,22 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from solkit.errors import InputError
 
-__all__ = [
-    "KINDS",
-    "Analyse",
-    "Ask",
-    "Bound",
-    "Candidate",
-    "Compare",
-    "Evaluate",
-    "Evolve",
-    "Profile",
-    "Rank",
-    "Score",
-    "Tune",
-    "refuse_paths",
-]
-
 Setting = bool | int | float | str | None
 Settings = Annotated[dict[str, Setting], Field(max_length=64)]
 Source = Annotated[str, Field(min_length=1, description="The text of a kernel file.")]

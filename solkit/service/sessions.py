@@ -21,8 +21,6 @@ from solkit.report.advice import advise
 from solkit.service.requests import Evaluate
 from solkit.service.settings import QueueSettings
 
-__all__ = ["Bench", "LabSessions", "measure_settings"]
-
 _MOST_LABS = 4
 """Problems of a recording whose processes stay warm."""
 _MOST_EVALUATORS = 64

@@ -8,8 +8,6 @@ from pathlib import Path
 from solkit.analysis.pool import usable_cores
 from solkit.errors import InputError
 
-__all__ = ["CPU", "QUEUED_FOR_A_GPU", "RECORDED", "TEMPORARY", "QueueSettings", "ServiceSettings"]
-
 CPU = "cpu"
 """The queue of what needs no GPU."""
 TEMPORARY = "solkit-service-"

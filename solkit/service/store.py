@@ -20,8 +20,6 @@ from typing import Any
 
 from solkit.errors import InputError, StorageError
 
-__all__ = ["ConflictError", "Job", "JobStore", "Point", "QueueFullError", "Status", "new_job"]
-
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -13,8 +13,6 @@ from solkit.report.ranking import PlanView
 from solkit.report.tuning import SearchView
 from solkit.report.units import duration, format_settings
 
-__all__ = ["MOST_CHARACTERS", "result_facts", "shorten_text", "summarize_result"]
-
 MOST_CHARACTERS = 4000
 _MOST_SHAPES = 6
 _MOST_PLACES = 12

@@ -27,8 +27,6 @@ from solkit.service.handlers import JobHandlers
 from solkit.service.settings import TEMPORARY, QueueSettings
 from solkit.service.store import Job, JobStore, Point
 
-__all__ = ["main"]
-
 _POLL_S = 1.0
 """A wake-up may be lost with the server that would have sent it."""
 

@@ -11,8 +11,6 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["Abstention", "Coverage", "coverage_by_family", "measure_abstention", "measure_coverage"]
-
 _LEAST_ROWS = 20
 """A family with fewer rows says little about coverage."""
 

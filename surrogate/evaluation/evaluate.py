@@ -44,16 +44,6 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Belief, Forecasts, Settings, expect_out_of_family
 
-__all__ = [
-    "UPDATED",
-    "Evaluation",
-    "EvaluationRequest",
-    "evaluate_forecasts",
-    "evaluate_split",
-    "forecast_left_out",
-    "forecast_splits",
-]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -29,24 +29,6 @@ from solkit.surrogate.trees import (
     grow_ensemble,
 )
 
-__all__ = [
-    "BASELINES",
-    "Forecaster",
-    "OnKnobs",
-    "OnTrees",
-    "forecast_at_random",
-    "forecast_by_kernel_model",
-    "forecast_by_lookup",
-    "forecast_by_nearest",
-    "forecast_noise_ceiling",
-    "forecaster_of_fold",
-    "forecasters_for",
-    "knobs_forecaster",
-    "neusight_forecaster",
-    "transfer_forecaster",
-    "trees_forecaster",
-]
-
 Forecaster = Callable[[Table, Table], Forecasts]
 """Function of the rows to learn from and the rows to forecast, to the times of the latter."""
 

@@ -20,8 +20,6 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Forecasts, log2_target, row_weights
 
-__all__ = ["forecast_left_out", "load_finished_folds", "stack_forecasts"]
-
 
 def forecast_left_out(
     table: Table,

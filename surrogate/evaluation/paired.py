@@ -18,8 +18,6 @@ from solkit.surrogate.evaluation.regret_metrics import pool_regrets, spearman
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = ["Difference", "Interval", "paired_bootstrap"]
-
 _DRAWS = 2000
 _INTERVAL = (0.025, 0.975)
 

@@ -19,8 +19,6 @@ import numpy as np
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = ["KINDS", "Pool", "draw_pools"]
-
 _PLACE = ("device", "triton_version")
 KINDS = {"problem": ("problem_id", *_PLACE), "kernel": ("kernel_id", "problem_id", *_PLACE)}
 """Columns that the candidates of a pool share, by the kind of pool."""

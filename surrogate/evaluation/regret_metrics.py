@@ -24,20 +24,6 @@ from solkit.surrogate.evaluation.pools import Pool
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = [
-    "APART",
-    "FIRST",
-    "Figures",
-    "Pairs",
-    "judge_kernel_pairs",
-    "median_time_error",
-    "needed_measurements",
-    "pool_regrets",
-    "ranking_figures",
-    "regret_curve",
-    "spearman",
-]
-
 FIRST = (1, 3, 5, 8)
 """Numbers of the best-ranked that are measured, for regret."""
 

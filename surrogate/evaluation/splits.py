@@ -35,16 +35,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "FOLDS",
-    "SPLITS",
-    "Fold",
-    "configurations_of",
-    "kinds_of_rows",
-    "related_kinds",
-    "split_into_folds",
-]
-
 FOLDS = 5
 SPLITS = ("configurations", "problems", "families", "styles", "kinds", "devices", "transfer")
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from solkit.surrogate.language.model import LanguageModel
     from solkit.surrogate.language.tokens import Encoded
 
-__all__ = ["FrozenStates", "allowed_attention", "autocast_precision", "read_all_texts"]
-
 
 def autocast_precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.ExitStack:
     """Compute in bf16 on a GPU; a CPU computes in fp32.

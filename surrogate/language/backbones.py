@@ -24,8 +24,6 @@ from solkit.surrogate.language.tokens import transformers
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-__all__ = ["Adapt", "Backbone", "adapt_backbone", "load_backbone", "merged_adapters"]
-
 _RANK = 8  # of LoRA's matrices
 _MERGING = threading.RLock()  # the weights are those of one reader then
 

@@ -14,8 +14,6 @@ import torch
 from solkit.errors import InputError
 from solkit.surrogate.language.model import LanguageModel
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
-
 
 def save_checkpoint(
     file: Path, step: int, network: LanguageModel, run: Mapping[str, Any], parts: Mapping[str, Any]

@@ -21,8 +21,6 @@ from solkit.surrogate.table import Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Corpus", "Room", "distinct_texts", "texts_side_by_side"]
-
 _WORD = 4  # tokens of a value that is a word
 _EMPTY = Encoded(np.zeros(0, np.int64), ())
 

@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["GraphedFunction"]
-
 _WARMED = 2  # calls before a capture: libraries prepare themselves in the first
 _MOST = 24  # graphs: each keeps its inputs, and takes three calls to capture
 

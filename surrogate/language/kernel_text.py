@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["Writer", "find_name_spans", "kernel_text"]
-
 _LEFT_OUT = frozenset(
     (
         *("reference", "inputs", "valid", "get_inputs", "get_init_inputs", "Model", "LAUNCH"),

@@ -22,8 +22,6 @@ from solkit.surrogate.language.network import (
 )
 from solkit.surrogate.language.packed_attention import ATTENTION, is_packable, packed_states
 
-__all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
-
 _CPU_TOKENS = 4096  # a CPU gains nothing from more, and loses to padding
 _GPU_TOKENS = 32_768  # a layer of 576 takes 4 GB for them while it learns: see `adapted`
 

@@ -29,22 +29,6 @@ from solkit.surrogate.features import Array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "ALIGNED",
-    "Batch",
-    "Decoder",
-    "Packing",
-    "Reading",
-    "Rows",
-    "Sizes",
-    "Texts",
-    "aligned_length",
-    "group_by_length",
-    "pad_token_ids",
-    "send_to_device",
-    "weighted_means",
-]
-
 
 ALIGNED = 16
 """Tokens: lengths of texts are padded to multiples of it."""

@@ -22,16 +22,6 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import columns_of
 
-__all__ = [
-    "FACTS",
-    "MOST_NAMED",
-    "VALUE_SIZE",
-    "NamedValues",
-    "Scale",
-    "encode_value",
-    "named_values",
-]
-
 MOST_NAMED = 20
 """NamedValues values of a row that are read."""
 

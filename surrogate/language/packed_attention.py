@@ -19,8 +19,6 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from solkit.surrogate.language.network import Packing, Texts, send_to_device
 
-__all__ = ["ATTENTION", "is_packable", "pack_texts", "packed_states"]
-
 ATTENTION = "solkit_packed"
 """Name of a backbone's attention that reads packed texts, and padded ones as ever."""
 

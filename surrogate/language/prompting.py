@@ -28,16 +28,6 @@ from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.kernel_text import kernel_text
 from solkit.surrogate.table import Entry
 
-__all__ = [
-    "BINS",
-    "Bin",
-    "Calibration",
-    "Comparison",
-    "PromptedForecaster",
-    "bin_of_speed_up",
-    "read_answer",
-]
-
 PROMPT_VERSION = "v1"
 
 _MOST_ANSWER = 20_000  # characters

@@ -39,8 +39,6 @@ from solkit.surrogate.table import Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["SCHEMA", "LanguageForecast", "LanguageRegressor", "Parts", "Shape"]
-
 SCHEMA = "solkit.language/1"
 _ABOUT, _WEIGHTS = "solkit.json", "model.safetensors"
 

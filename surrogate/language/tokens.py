@@ -17,16 +17,6 @@ from solkit.surrogate.language.kernel_text import find_name_spans
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = [
-    "MASK",
-    "PAD",
-    "Encoded",
-    "encode_text",
-    "encode_texts",
-    "train_tokenizer",
-    "transformers",
-]
-
 PAD, MASK = "<pad>", "<mask>"
 
 

@@ -57,15 +57,6 @@ from solkit.surrogate.trees import DEFAULTS, drawn_rows, log2_target, row_weight
 if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import Parts
 
-__all__ = [
-    "Learning",
-    "Pretraining",
-    "compiled_facts",
-    "feature_scale",
-    "fit_network",
-    "pretrain_network",
-]
-
 _CLIP = 4.0  # standard deviations of a fact
 _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told apart
 _STEEP = 4.0  # how fast the loss of a pair falls with the difference, per log2

@@ -24,8 +24,6 @@ from torch.utils.flop_counter import flop_registry
 from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.measure.anti_cheating import Finding
 
-__all__ = ["Operators", "by_kernels", "by_operators"]
-
 _TRICK = "library fallback"
 _LEAST_SHARE = 0.1  # of a call's GPU time: the least share of its own kernels
 

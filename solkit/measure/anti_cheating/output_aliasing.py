@@ -12,8 +12,6 @@ from torch.utils._pytree import SUPPORTED_NODES, tree_leaves
 from solkit.measure.anti_cheating import Finding
 from solkit.measure.anti_cheating.probes import defining_file, is_library
 
-__all__ = ["Outputs", "tensors_in"]
-
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _OVERLAPS = 1  # at::MemOverlap::Yes
 

@@ -33,18 +33,6 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 import solkit
 from solkit.measure.anti_cheating import Finding
 
-__all__ = [
-    "Background",
-    "Globals",
-    "defining_file",
-    "format_location",
-    "is_library",
-    "is_standard",
-    "responsible_frame",
-    "stream_findings",
-]
-
-
 # ------------------------------------- Whose code it is: the candidate's or an installed library's
 
 

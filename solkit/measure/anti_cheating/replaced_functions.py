@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from solkit.measure.anti_cheating import Finding
 from solkit.measure.anti_cheating.probes import defining_file, is_library
 
-__all__ = ["Identities"]
-
 _TRICK = "patched function"
 
 # What measuring relies on: clocks, waiting, events, recording, comparing, answering.

@@ -17,8 +17,6 @@ from solkit.core import Configuration, Device, Outcome, Source, StoredFacts, can
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "Log", "WallClock", "group_handfuls"]
-
 HANDFUL = 8
 """Configurations that share inputs and a profiler session. A handful costs about 0.1 s besides its
 calls; see docs/decisions/0012."""

@@ -33,22 +33,6 @@ from solkit.measure.benches.remote_compile import FarAhead, Lender
 from solkit.measure.benches.source_archive import Bundle
 from solkit.measure.outcomes import PreparedCandidate
 
-__all__ = [
-    "About",
-    "Answer",
-    "BenchServer",
-    "Guarded",
-    "Kind",
-    "Order",
-    "Parcel",
-    "Recorded",
-    "Report",
-    "Surroundings",
-    "Trusted",
-    "answer_request",
-    "make_portable",
-]
-
 
 @dataclass(frozen=True)
 class Order:

@@ -35,8 +35,6 @@ from solkit.measure.outcomes import (
 )
 from solkit.roofline.cases import where_needed
 
-__all__ = ["GuardedBench", "open_session"]
-
 
 def open_session(device: Device, settings: MeasureSettings) -> Session:
     """Return a session on a GPU of this machine, which starts nothing yet."""

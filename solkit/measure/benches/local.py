@@ -27,8 +27,6 @@ from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.processes.channel import Channel, ClosedError
 from solkit.processes.host import Host, Program, python_command, python_path
 
-__all__ = ["ProcessLink", "gpus_named", "local_bench", "serve"]
-
 _ANSWER_S = 300.0  # opening a bench takes seconds; an answer hardly any
 _END_S = 3.0
 

@@ -12,8 +12,6 @@ from solkit.core import Configuration, Outcome
 from solkit.errors import SolkitError
 from solkit.measure.benches._base import Bench
 
-__all__ = ["SharedBench"]
-
 
 class SharedBench:
     """Gives each outcome of a bench to the thread that asked for it.

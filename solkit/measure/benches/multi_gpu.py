@@ -49,19 +49,6 @@ from solkit.errors import (
 from solkit.measure.benches._base import Bench, Log, group_handfuls
 from solkit.measure.outcomes import device_fields, kernel_fields
 
-__all__ = [
-    "ManyBench",
-    "Member",
-    "OneModel",
-    "SummedClock",
-    "SummedVirtualClock",
-    "Ticket",
-    "Virtual",
-    "blamed_outcome",
-    "share_in_use",
-]
-
-
 BLAMED_AFTER = 4
 """Ended members that had a configuration, from when on it is blamed."""
 

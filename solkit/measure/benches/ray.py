@@ -50,8 +50,6 @@ from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.measure.benches.remote_compile import Done, Job, Lender, run_helper_job
 
-__all__ = ["Cluster", "ray_bench"]
-
 HEAD_S = 5.0
 _PLACE_S = 120.0  # for a free GPU, and for the worker to start there
 _ANSWER_S = 300.0

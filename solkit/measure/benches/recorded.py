@@ -29,14 +29,6 @@ from solkit.core import Configuration, Device, Outcome, Verdict, canonical
 from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, group_handfuls
 
-__all__ = [
-    "ASSUMED_CALLS",
-    "ASSUMED_COMPILE_S",
-    "RecordedBench",
-    "configuration_of",
-    "recorded_cost",
-]
-
 ASSUMED_COMPILE_S = 1.0
 ASSUMED_CALLS = 10
 """They replace costs that are not recorded; issue 15 sets both."""

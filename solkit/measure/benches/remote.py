@@ -27,8 +27,6 @@ from solkit.measure.benches.bench_server import About, Answer, Order, Report
 from solkit.measure.benches.source_archive import Bundle, make_bundle
 from solkit.measure.outcomes import PreparedCandidate, kernel_fields
 
-__all__ = ["Link", "RemoteBench", "Trade"]
-
 _WAIT_S = 0.2  # for which a worker waits for an outcome before it answers
 
 

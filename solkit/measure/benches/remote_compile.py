@@ -31,8 +31,6 @@ from solkit.errors import SolkitError, WorkerError
 from solkit.measure.benches.source_archive import Bundle, make_bundle
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 
-__all__ = ["Done", "FarAhead", "Job", "Lender", "run_helper_job"]
-
 
 @dataclass(frozen=True)
 class Job:

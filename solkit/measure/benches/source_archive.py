@@ -18,8 +18,6 @@ from pathlib import Path
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["Bundle", "make_bundle"]
-
 MOST_BYTES = 64 << 20
 _PROBLEM = "problem.py"  # the reference of all files in its folder
 

@@ -10,17 +10,6 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-__all__ = [
-    "ELEMENTS",
-    "count_elements",
-    "cut_slabs",
-    "equal_bytes",
-    "fingerprint",
-    "flat_elements",
-    "map_parts",
-    "part_slices",
-]
-
 ELEMENTS = 1 << 24
 """Elements of a part: 128 MiB as 64-bit numbers."""
 

@@ -18,8 +18,6 @@ from solkit.measure.checking.chunked_tensors import (
     part_slices,
 )
 
-__all__ = ["DISTRIBUTIONS", "MIXED", "NEAR", "ZEROS", "Distribution", "spreads_not", "widen_fp8"]
-
 _PLANTED_EVERY = 64
 _GOLDEN = (5**0.5 - 1) / 2
 _UNEVEN = 2.0**-7

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from solkit.core import Verdict
 
-__all__ = ["ALL_DISTRIBUTIONS", "CandidateError", "ContextLostError", "explain_error", "verdict_of"]
-
 ALL_DISTRIBUTIONS = "other distributions of values"
 """As a trial to skip: all of them."""
 

@@ -16,19 +16,6 @@ from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.measure.checking.chunked_tensors import equal_bytes, fingerprint
 from solkit.measure.checking.faults import verdict_of
 
-__all__ = [
-    "bound_workload",
-    "copy_workload",
-    "digest_inputs",
-    "distinct_elements",
-    "drawn_workload",
-    "fingerprints_of",
-    "is_unchanged",
-    "mark_inputs",
-    "poison_tensors",
-    "same_bits",
-]
-
 _POISON = {
     # bytes per element -> its integer dtype, and bits that are a NaN in each float of that width
     1: (torch.uint8, 0x7F),

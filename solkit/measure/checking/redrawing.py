@@ -32,8 +32,6 @@ from solkit.kernelfiles import Workload
 from solkit.measure.checking.chunked_tensors import count_elements
 from solkit.measure.checking.inputs import is_unchanged
 
-__all__ = ["SLOW_S", "Draws", "choose_draws", "draws_vary", "values_may_move"]
-
 SLOW_S = 0.02
 """Limit for one draw: with some seventy turns it would add more than a second to a measurement."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_about_form", "name_admitting", "remedy_of", "wants_resources"]
-
 _RESOURCES = re.compile(
     r"out of (?:resource|memory)|outofresources|too (?:many|much) (?:resources|shared|registers)"
     r"|cuda[ _]error|\[cuda\]|acceleratorerror|ended its process",

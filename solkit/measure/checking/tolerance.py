@@ -76,15 +76,6 @@ from solkit.core.rounding import (
 from solkit.measure.checking.exact import Exact, is_inexact
 from solkit.measure.checking.remedies import name_admitting
 
-__all__ = [
-    "Comparison",
-    "Standard",
-    "compare_outputs",
-    "is_explained",
-    "judge_outputs",
-    "root_mean_square",
-]
-
 _CHUNK = 1 << 24
 """Elements compared at once: wide copies of a whole output could exhaust GPU memory."""
 

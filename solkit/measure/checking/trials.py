@@ -46,15 +46,6 @@ from solkit.measure.checking.tolerance import (
     root_mean_square,
 )
 
-__all__ = [
-    "Trial",
-    "TrialCache",
-    "Trials",
-    "cache_bytes",
-    "naming_trial",
-]
-
-
 _USUAL = "inputs()"
 _SEEDS = 2
 _UNSOUND = 0.1

@@ -19,8 +19,6 @@ from solkit.errors import UnsupportedError
 from solkit.measure.timing.gpu_lock import exclusive_gpu
 from solkit.processes.host import python_path
 
-__all__ = ["count_launches", "environment", "function_name", "match_counters"]
-
 _MOST_LAUNCHES = 32
 """Launches of one call; each is replayed about ten times."""
 _SEED = 0

@@ -19,8 +19,6 @@ from solkit.kernelfiles import load
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 
-__all__ = ["counting_launches", "main"]
-
 
 @contextmanager
 def counting_launches() -> Iterator[None]:

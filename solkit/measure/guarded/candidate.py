@@ -42,8 +42,6 @@ from solkit.processes.channel import Channel, ClosedError, Frame
 from solkit.processes.forkserver import adopt_surroundings
 from solkit.spans import span
 
-__all__ = ["serve"]
-
 Answer = dict[str, Any]
 
 

@@ -41,8 +41,6 @@ from solkit.measure.timing.wallclock import WallClock
 from solkit.measure.timing.wallclock import check_reported_time as check_by_wall_clock
 from solkit.processes.channel import Channel
 
-__all__ = ["Examination", "examine", "protocol_used"]
-
 _SINGLE = SamplingPlan(warmup=1, minimum=8, maximum=8)
 _SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
 """Allowances for a single call, which finds weights and workspaces less warm."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from solkit.core import canonical
 from solkit.measure.guarded.messages import Judgement, Request
 
-__all__ = ["Excuses", "OriginalFailures"]
-
 _MOST = 3
 """Distributions; a kernel that is wrong on more is wrong."""
 _PATIENCE = 4

@@ -24,8 +24,6 @@ from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.sharing import Block, Packed, pack_value
 from solkit.measure.timing.machine import Machine
 
-__all__ = ["Drawn", "Redraws", "ReferenceGraph", "Shared", "secret"]
-
 secret = secrets.SystemRandom()
 """Draws seeds, and which calls are judged."""
 

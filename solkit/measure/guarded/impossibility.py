@@ -14,8 +14,6 @@ from solkit.measure.checking.inputs import copy_workload
 from solkit.measure.checking.trials import Trial, naming_trial
 from solkit.measure.sensitivity.needed import LIMIT_S, measure_needed
 
-__all__ = ["STAGE", "measure_least_need"]
-
 STAGE = "measuring what the inputs need"
 """As a trial to skip: the reference breaks the CUDA context on changed inputs."""
 

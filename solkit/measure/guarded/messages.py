@@ -11,19 +11,6 @@ from solkit.core import Conditions, Measurement, Needed, Protocol, Value, Verdic
 from solkit.core.codec import from_json, to_json
 from solkit.core.tuned import TunerChoice
 
-__all__ = [
-    "TUNING",
-    "TUNING_S",
-    "ComparisonRequest",
-    "JudgedTurns",
-    "Judgement",
-    "Request",
-    "Samples",
-    "Turns",
-    "decode",
-    "encode",
-]
-
 T = TypeVar("T")
 
 TUNING = "timing an autotuner's list"

@@ -12,12 +12,6 @@ from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel, load
 from solkit.measure.guarded.messages import Request
 
-__all__ = [
-    "Imports",
-    "digest_problem",
-    "load_problem",
-]
-
 
 def load_problem(request: Request) -> LoadedKernel:
     """Return the problem, without a candidate from another file."""

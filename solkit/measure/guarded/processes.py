@@ -25,16 +25,6 @@ from solkit.processes.host import describe_ending
 from solkit.processes.sandbox import Sandbox
 from solkit.processes.standby import IDLE_NAME, ReadyPair, take_pair
 
-__all__ = [
-    "ENVIRONMENT",
-    "PREPARE",
-    "QUOTED_LINES",
-    "Processes",
-    "environment_of",
-    "measuring_server",
-    "start_ready_pair",
-]
-
 QUOTED_LINES = 30
 """The last lines of a process's output that are reported."""
 

@@ -45,8 +45,6 @@ from solkit.processes.channel import Channel, ClosedError, Frame
 from solkit.processes.forkserver import adopt_surroundings
 from solkit.spans import Stages
 
-__all__ = ["main"]
-
 _START_S = 120.0  # for the candidate's process to load torch, before its time limit counts
 _RESET_S = 3.0  # less than the session's grace, or a slow one would cost the candidate its verdict
 _LEFT_BYTES = 64 << 20  # of device memory; cuBLAS keeps a workspace of up to 32 MiB

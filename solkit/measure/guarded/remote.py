@@ -25,8 +25,6 @@ from solkit.measure.guarded.sharing import Block, Packed, offsets_of
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
 
-__all__ = ["CandidateDiedError", "Form", "Look", "Remote", "Say"]
-
 T = TypeVar("T")
 
 Say = Callable[[str], None]

@@ -47,16 +47,6 @@ from solkit.measure.timing.protocols import find_protocol
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
 from solkit.processes.child import Child
 
-__all__ = [
-    "LostError",
-    "Session",
-    "Wait",
-    "is_available",
-    "measure",
-    "visible_gpu",
-]
-
-
 _IDLE_S = 1.0
 """Seconds without a request, after which a session leaves its GPU to one that waits for it."""
 _TURN_S = 10.0

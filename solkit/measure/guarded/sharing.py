@@ -27,17 +27,6 @@ import torch
 from solkit.adapters import cuda_memory
 from solkit.measure.checking.chunked_tensors import equal_bytes
 
-__all__ = [
-    "Block",
-    "Packed",
-    "allocate_block",
-    "attach_block",
-    "offsets_of",
-    "pack_value",
-    "strided_values",
-    "unpack_value",
-]
-
 _ALIGNMENT = 512  # bytes, as in PyTorch's allocator: vectorised loads and views need it
 
 

@@ -46,8 +46,6 @@ from solkit.processes.standby import (
     is_own_peer,
 )
 
-__all__ = ["Ended", "Standby", "StandbySettings"]
-
 _POLL_S = 0.5
 _REQUEST_S = 1.0  # for a command to send its request, while others wait
 _READY_S = 150.0  # for a new pair to load torch and open its contexts

@@ -19,8 +19,6 @@ from solkit.core.tuned import TunerChoice
 from solkit.measure.guarded.messages import Request
 from solkit.processes.child import Child
 
-__all__ = ["TunerChoices"]
-
 _Choices = dict[tuple[str, str], TunerChoice]  # by autotuner and key
 
 

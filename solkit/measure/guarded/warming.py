@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 import threading
 
-__all__ = ["warm_up"]
-
 
 def warm_up() -> None:
     """Import what the referee and candidates need, in the server that forks them.

@@ -11,8 +11,6 @@ import torch
 from solkit.measure.sensitivity.relations import Relations
 from solkit.measure.sensitivity.sectors import Region
 
-__all__ = ["Change", "Changes"]
-
 _CHUNK = 1 << 26
 _MAGNITUDES = (4.0, 2.0**6, 2.0**12, 2.0**24, 2.0**48, 2.0**96)
 """Multiples of the typical size of a value: the larger ones show in sums of many terms."""

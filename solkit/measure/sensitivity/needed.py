@@ -16,17 +16,6 @@ from solkit.measure.sensitivity.products import Contraction, contractions_of, st
 from solkit.measure.sensitivity.relations import relations_of
 from solkit.measure.sensitivity.sectors import regions_of
 
-__all__ = [
-    "LIMIT_S",
-    "RISK",
-    "SAMPLES",
-    "OutputChange",
-    "Outputs",
-    "lower_bound",
-    "measure_needed",
-]
-
-
 LIMIT_S = 10.0
 """Seconds that measuring may take; fewer samples give a lower bound."""
 SAMPLES = 256

@@ -15,8 +15,6 @@ from torch.utils._pytree import tree_leaves
 from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.ops import Family, operator
 
-__all__ = ["Contraction", "contractions_of", "storage_address"]
-
 _ATTENTIONS = "scaled_dot_product"
 _MOST_PAIRS = 1 << 32
 """Limit of a query and a key: beyond it the products with values are not counted."""

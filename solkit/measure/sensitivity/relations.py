@@ -13,8 +13,6 @@ import torch
 
 from solkit.measure.sensitivity.sectors import Region
 
-__all__ = ["Relations", "relations_of"]
-
 _DRAWS, _DRAWS_OF_NARROW = 3, 8
 """Draws: of wide numbers chance makes few equal, of those of one byte many."""
 _MIXING = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, odd: Knuth, TAOCP 3, 6.4

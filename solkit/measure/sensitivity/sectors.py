@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["SECTOR_BYTES", "Region", "regions_of"]
-
 SECTOR_BYTES = 32
 """Least that an SM reads from L2, and L2 from DRAM (CUDA C++ Programming Guide)."""
 

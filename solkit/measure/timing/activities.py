@@ -17,8 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Activity", "ActivityError", "CallTime", "Kind", "call_times", "kernels_ms"]
-
 
 class ActivityError(Exception):
     """The recorded activities do not determine the time of each call."""

@@ -36,8 +36,6 @@ from solkit.measure.timing.sampling import (
 )
 from solkit.processes.channel import Channel
 
-__all__ = ["compare_in_turns", "plan_turns"]
-
 T = TypeVar("T")
 
 _LONG_S, _SLOW_S = 0.005, 1.0

@@ -26,15 +26,6 @@ import pynvml
 
 from solkit.core import Conditions
 
-__all__ = [
-    "ConditionSampler",
-    "Interval",
-    "Sample",
-    "Screening",
-    "screen_calls",
-    "summarise_samples",
-]
-
 MOST_LEFT_OUT = 0.25
 """The largest share of calls that may be left out as throttled."""
 

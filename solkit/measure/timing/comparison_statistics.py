@@ -32,8 +32,6 @@ import numpy as np
 from solkit.core import Difference, Ratio
 from solkit.measure.timing.protocols import PROTOCOLS
 
-__all__ = ["LIKENESS", "TICK_MS", "compute_ratio", "difference", "half_width"]
-
 LIKENESS = 0.004
 """Distance from 1 of a kernel's ratio to itself on an H100: an 8192³ matrix product, called in
 turns, whose separate runs differed by 11 to 15 %. With it none of 80 comparisons of a kernel with

@@ -31,18 +31,6 @@ from solkit.errors import GpuBusyError, UnsupportedError
 from solkit.measure.timing.wait_queue import has_waiter, is_first, join_queue
 from solkit.processes.standby import IDLE_NAME
 
-__all__ = [
-    "Company",
-    "GpuProcess",
-    "Neighbours",
-    "exclusive_gpu",
-    "gpu_processes",
-    "gpu_uuid",
-    "is_gpu_awaited",
-    "judge_company",
-    "nvml",
-]
-
 VARIABLE = "SOLKIT_LOCKS"
 """The environment variable for the locks' folder, e.g. one that containers share."""
 

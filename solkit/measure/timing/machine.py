@@ -19,8 +19,6 @@ from solkit.measure.timing.sampling import Subject, Timer
 from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, capture_graph
 from solkit.spans import span
 
-__all__ = ["CudaMachine", "Machine", "machine_for", "warm_up_machine"]
-
 COLD = PROTOCOLS["cold"]
 _MOST_IDLE_BYTES = 1 << 30  # that a process's allocator may keep to itself
 _WARM_UP_SIZE = 64

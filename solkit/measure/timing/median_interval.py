@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["MedianInterval", "interval_rank", "median_interval"]
-
 
 @dataclass(frozen=True)
 class MedianInterval:

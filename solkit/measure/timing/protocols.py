@@ -29,8 +29,6 @@ from dataclasses import dataclass
 from solkit.core import L2State
 from solkit.errors import InputError
 
-__all__ = ["PROTOCOLS", "TimingProtocol", "as_deployed", "find_protocol"]
-
 
 @dataclass(frozen=True)
 class TimingProtocol:

@@ -17,20 +17,6 @@ from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.measure.timing.clocks import Interval
 from solkit.measure.timing.median_interval import median_interval
 
-__all__ = [
-    "SamplingPlan",
-    "Series",
-    "Side",
-    "Subject",
-    "Timer",
-    "by_first_that_works",
-    "limit_by_draws",
-    "plan_sampling",
-    "plan_search",
-    "sample_sides",
-    "sides_in_turns",
-]
-
 T = TypeVar("T")
 
 _SHORT_S, _SLOW_S = 0.005, 1.0

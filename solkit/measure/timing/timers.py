@@ -23,8 +23,6 @@ from solkit.measure.timing.activities import (
 )
 from solkit.measure.timing.sampling import Subject
 
-__all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "capture_graph", "read_activities"]
-
 _MIN_FLUSH_BYTES = 256 << 20
 _WARM_UP_PASSES = 100  # about 10 ms, in which the clocks rise
 _TIMED, _PASSES_TIMED = 5, 4

@@ -12,8 +12,6 @@ import fcntl
 import struct
 import time
 
-__all__ = ["has_waiter", "is_first", "join_queue"]
-
 _GETLK, _SETLK = 36, 37  # F_OFD_GETLK and F_OFD_SETLK: a Python for old systems lacks the names
 _FORMAT = "hhqqi4x"
 """``struct flock`` of 64-bit Linux: type, whence, start, length (0: up to the end), process."""

@@ -29,8 +29,6 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Calls", "WallClock", "check_reported_time"]
-
 _FACTOR = 2.0
 _GRAIN_MS = 0.005
 _JITTER_MS = 0.1

@@ -11,8 +11,6 @@ from solkit.core import InstructionMix, Verdict
 from solkit.report import counters, units
 from solkit.report.record_forms import finite_or_none
 
-__all__ = ["FILTERS"]
-
 _UNKNOWN = "–"
 
 

@@ -8,8 +8,6 @@ from solkit.core.judging import JudgeReport, Plausibility
 from solkit.report import judging
 from solkit.report.html._page import fill_template
 
-__all__ = ["judging_page"]
-
 _SHOWN = 2000  # rows of a kind; a browser shows no more with ease
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from solkit.report.evolution import search_view
 from solkit.report.html._page import fill_template
 
-__all__ = ["lineage_page"]
-
 _CONTEXT = 2  # unchanged lines around a change
 _KINDS: Mapping[str, str] = {"+": "added", "-": "removed", "@": "place"}
 

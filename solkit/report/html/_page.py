@@ -27,8 +27,6 @@ from solkit.report.palette import DARK, LIGHT
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Failure", "fill_template", "page"]
-
 _TEMPLATES = Path(__file__).parent / "templates"
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from solkit.report import charts, units
 
-__all__ = ["Spec", "gap_plot", "roofline_plot", "times_plot"]
-
 Spec = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
 

@@ -11,8 +11,6 @@ from typing import Any
 from solkit.report.html._page import fill_template
 from solkit.report.ranking import CandidateView, PlanView
 
-__all__ = ["ranking_page"]
-
 
 def ranking_page(document: Mapping[str, Any], top: int, *, written: datetime) -> str:
     """Return the page as text; it needs no script and loads nothing.

@@ -9,8 +9,6 @@ from typing import Any
 from solkit.report.html._page import fill_template
 from solkit.report.side_diff import DiffView
 
-__all__ = ["side_diff_page"]
-
 
 def side_diff_page(document: Mapping[str, Any], top: int, *, written: datetime) -> str:
     """Return the page as text; it needs no script and loads nothing.

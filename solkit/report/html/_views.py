@@ -25,20 +25,6 @@ from solkit.report.source_lines import Line, lines
 from solkit.report.sources import Source
 from solkit.report.widgets import evidence_label
 
-__all__ = [
-    "ComparisonView",
-    "Diff",
-    "IndexRow",
-    "KernelView",
-    "ShapeView",
-    "SourceView",
-    "charts_of",
-    "comparison",
-    "gpus",
-    "index",
-    "views",
-]
-
 
 @dataclass(frozen=True)
 class ShapeView:

@@ -27,8 +27,6 @@ from solkit.measure.outcomes import device_fields, judge_time, kernel_fields, la
 from solkit.measure.timing.gpu_lock import exclusive_gpu
 from solkit.measure.timing.protocols import find_protocol
 
-__all__ = ["TrustedBench"]
-
 _PATIENCE_S = 600.0
 _POLL_S = 0.02
 

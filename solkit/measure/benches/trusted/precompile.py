@@ -26,8 +26,6 @@ from solkit.errors import WorkerError
 from solkit.measure.benches.trusted import toolchain
 from solkit.processes.forkserver import DerivedServer, ForkServer
 
-__all__ = ["Ahead", "Compiled"]
-
 _JOBS = "solkit.measure.benches.trusted.survey"
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 _SURVEY_S = 60.0

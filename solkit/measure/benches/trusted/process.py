@@ -30,8 +30,6 @@ from solkit.measure.benches.trusted.timing import (
 from solkit.measure.guarded.processes import measuring_server
 from solkit.processes.forkserver import Fork
 
-__all__ = ["LostError", "TimingProcess"]
-
 _SERVE = "solkit.measure.benches.trusted.timing:serve_descriptors"
 _START_S = 180.0
 _LIMIT_S = 60.0

@@ -37,8 +37,6 @@ from solkit.processes.priority import lower_priority
 from solkit.roofline.cases import bound_of_case, deployed_protocol
 from solkit.spans import span
 
-__all__ = ["compile_ahead", "load_packages", "survey_bound", "survey_space", "warm_up"]
-
 _MOST_TEXT = 500
 _MOST_LISTED = 20_000  # a chooser weighs them in a second; the largest shipped space has 8,400
 _FOLLOWING_S = 5.0  # of a launch: most take 0.1 s, reading their machine code 0.3 s

@@ -45,22 +45,6 @@ if TYPE_CHECKING:
     from solkit.measure.timing.protocols import TimingProtocol
     from solkit.measure.timing.sampling import Series
 
-__all__ = [
-    "GAP_MS",
-    "NOTHING_CALLED",
-    "RESIDENT",
-    "SEED",
-    "Called",
-    "Environment",
-    "Handful",
-    "Lost",
-    "ReferenceTime",
-    "ReferenceTimes",
-    "serve",
-    "serve_descriptors",
-    "shared_numbers",
-]
-
 
 SEED = 0
 """The seed of inputs and of the order of timing."""

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from solkit.core import Device
 
-__all__ = ["environment", "missing_tools"]
-
 
 def environment(device: Device, folder: str) -> Mapping[str, str]:
     """Return variables that make all processes build for one GPU, in one folder.
