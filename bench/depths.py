@@ -14,6 +14,7 @@ a third of compiled in the median.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import random
 import statistics
@@ -96,7 +97,7 @@ def examine(path: Path, count: int, device: str, seed: int) -> Costs | None:
         file = analyser.describe(str(path)).result()  # the worker has the file from now on
         assert file.candidate is not None
         space, shape = file.candidate.space, file.problem.shapes[0]
-        params = space.sample(min(count, space.size), seed)
+        params = list(itertools.islice(space.shuffled(seed), count))
         if len(params) < 2:
             return None
         configurations = [Configuration(str(path), "kernel", shape, param) for param in params]

@@ -27,6 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from paired import paired_bootstrap
 
 from solkit.core import SOURCE_DEPTHS, Depth
 from solkit.datasets.shipped import LEARNED_FROM
@@ -34,7 +35,6 @@ from solkit.datasets.store import shipped
 from solkit.surrogate.ensemble import RegressorSettings, train_on_all_rows
 from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
-from solkit.surrogate.evaluation.paired import paired_bootstrap
 from solkit.surrogate.evaluation.pools import KINDS, draw_pools
 from solkit.surrogate.evaluation.regret_metrics import FIRST, spearman
 from solkit.surrogate.evaluation.splits import FOLDS, split_into_folds

@@ -10,7 +10,6 @@ import csv
 import os
 from dataclasses import replace
 
-from solkit.core import Space, Verdict
 from solkit.datasets.formats import (
     aiter_configs,
     columns,
@@ -26,7 +25,6 @@ from solkit.datasets.formats import (
     sglang,
     sol_execbench,
     solkit_log,
-    t1,
     t4,
     times_table,
     triton_autotune,
@@ -41,7 +39,7 @@ from solkit.datasets.formats._base import (
     numbered,
 )
 from solkit.datasets.formats._public_problems import KERNEL, REFERENCE, RUNS
-from solkit.errors import InputError, ParamsError
+from solkit.errors import InputError
 
 __all__ = [
     "FORMATS",
@@ -54,7 +52,6 @@ __all__ = [
     "imported_row",
     "numbered",
     "read",
-    "read_space",
 ]
 
 FORMATS: dict[str, Format] = {
@@ -116,28 +113,6 @@ def read(
     if not numbers or (imported.rows and imported.rows[0].run_id):
         return imported
     return replace(imported, rows=numbered(chosen.name, imported.rows, changed=document.changed))
-
-
-def read_space(path: str | os.PathLike[str]) -> Space:
-    """Return the space of a T1 file, or of the configurations in a file's rows.
-
-    Configurations that the user's restrictions excluded are left out; failures are not.
-
-    Args:
-        path: the file, maybe compressed (``.gz``): T1, or a file for `read` with one kernel.
-
-    Raises:
-        InputError: the file cannot be read, or its rows have different parameters.
-    """
-    document = Document(path)
-    if t1.recognises(document):
-        return t1.space(document)
-    rows = read(path, labels=Labels(device="any")).rows
-    tried = (r for r in rows if r.verdict is not Verdict.NOT_MEASURED or r.time_ms is not None)
-    try:
-        return Space.of_points(row.params for row in tried)
-    except ParamsError as error:
-        raise InputError(f"{path} has rows of several spaces: {error}") from error
 
 
 def _format_of_document(document: Document, name: str | None) -> Format:

@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from solkit.core.proposals import Brief, Checked, Proposal, Tried
     from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
     from solkit.core.settings import MeasureSettings
-    from solkit.core.space import Constraint, Count, Params, Space
+    from solkit.core.space import Constraint, Params, Space
     from solkit.core.tuning import (
         BETTER,
         Final,
@@ -179,7 +179,7 @@ _NAMES = {
     "proposals": "Brief Checked Proposal Tried",
     "reports": "Comparison ComparisonReport Difference Ratio Report Result",
     "settings": "MeasureSettings",
-    "space": "Constraint Count Params Space",
+    "space": "Constraint Params Space",
     "tuning": (
         "BETTER Final Stopped TimedParams TuneProgress TuneSettings TuneStatus TuneVerdict Tuned"
     ),

@@ -8,7 +8,6 @@ values.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,25 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from solkit.core.devices import Device
 from solkit.core.values import Value
 from solkit.errors import InputError, ParamsError, SolkitError
 
 Params = Mapping[str, Value]
 
-EXACT_POINTS = 1_000_000
-"""`Space.count` looks at every point of a space up to this size."""
-
 LEAST_ACCEPTANCE = 1e-5
 """Sampling gives up if a smaller share of the points is legal."""
 
 _PATIENCE = 3  # times the draws in which one legal point is expected: e^-3 to give up wrongly
-_NORMAL_95 = 1.959964  # two-sided 95 % of the normal distribution
-
-# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": all GPUs since 2.0
-_MOST_THREADS, _WARP = 1024, 32
-_MOST_CTAS = 16  # blocks in a cluster, 8 of them portably; from compute capability 9.0 on
-_CLUSTERS_FROM = (9, 0)
 
 
 @dataclass(frozen=True)
@@ -50,25 +39,6 @@ class Constraint:
     text: str
     holds: Callable[[Params], Any]
     names: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Count:
-    """Number of legal points in a space.
-
-    Attributes:
-        value: the number, or the best estimate of it.
-        low, high: 95 % interval; both equal `value` if every point was tested.
-    """
-
-    value: int
-    low: int
-    high: int
-
-    @property
-    def exact(self) -> bool:
-        """True if `value` is exact."""
-        return self.low == self.high
 
 
 class _Distinct(tuple[Value, ...]):
@@ -132,53 +102,6 @@ class Space:
         """Return the legal points that also meet a condition; see `Constraint`."""
         added = Constraint(text, holds, None if names is None else tuple(names))
         return replace(self, constraints=(*self.constraints, added))
-
-    def restricted(self, values: Mapping[str, Sequence[Value]]) -> Space:
-        """Return the points that have one of the given values in each named parameter.
-
-        Raises:
-            ParamsError: the space has no such parameter or value.
-        """
-        self._check_names(values, "the restriction")
-        kept = {name: _distinct_values(name, listed) for name, listed in values.items()}
-        for name, listed in kept.items():
-            steps = isinstance(listed, range) and isinstance(self.values[name], range)
-            for value in (*listed[:2], *listed[-1:]) if steps else listed:
-                self._index_of_value(name, value)
-        points, part = self.points, Space(kept)
-        if points is not None:
-            points = tuple(p for p in points if {name: p[name] for name in kept} in part)
-        return replace(self, values={**self.values, **kept}, points=points)
-
-    def launchable(
-        self,
-        device: Device,
-        threads: Sequence[str] = ("block_size_x", "block_size_y", "block_size_z"),
-    ) -> Space:
-        """Return the points that a device can launch, judged by the usual parameter names.
-
-        Triton's ``num_warps`` and ``num_ctas`` must be powers of two; a block has at most 1024
-        threads, a cluster 16 blocks, and GPUs before compute capability 9.0 have no clusters.
-
-        Args:
-            device: the GPU.
-            threads: parameters whose product is the threads of a block.
-        """
-        most_ctas = _MOST_CTAS if device.compute_capability >= _CLUSTERS_FROM else 1
-        space = self
-        for name, most in (("num_warps", _MOST_THREADS // _WARP), ("num_ctas", most_ctas)):
-            if name in self.values:
-                space = space.where(
-                    f"{name} is a power of two, at most {most}",
-                    *_power_of_two_constraint(name, most),
-                )
-        sides = [name for name in threads if name in self.values]
-        if sides:
-            text = f"{' * '.join(sides)} <= {_MOST_THREADS}"
-            space = space.where(
-                text, lambda p: _product_of_params(p, sides) <= _MOST_THREADS, sides
-            )
-        return space
 
     @cached_property
     def size(self) -> int:
@@ -277,29 +200,6 @@ class Space:
             if all(_constraint_holds(constraint, longer) for constraint in due):
                 yield from self._legal_extensions(longer, depth + 1)
 
-    def count(self, draws: int = 10_000, seed: int = 0) -> Count:
-        """Count the legal points: exactly up to `EXACT_POINTS` points, else by sampling.
-
-        The interval is Wilson's with a correction for continuity (R. G. Newcombe, 1998, method 4).
-
-        Args:
-            draws: how many points an estimate tests.
-            seed: of the sample.
-
-        Raises:
-            ParamsError: a constraint fails.
-        """
-        if not self.constraints:
-            return Count(self.size, self.size, self.size)
-        if self.size <= EXACT_POINTS:
-            exact = sum(1 for _ in self.walk())
-            return Count(exact, exact, exact)
-        chance = random.Random(seed)
-        hits = sum(self.is_legal(self.point(chance.randrange(self.size))) for _ in range(draws))
-        low, high = _share_interval_95(hits, draws)
-        value, low, high = (round(share * self.size) for share in (hits / draws, low, high))
-        return Count(value, max(low, hits > 0), high)
-
     def shuffled(self, seed: int | str) -> Iterator[Params]:
         """Yield each legal point once, in random order: each next one is uniform over the rest.
 
@@ -333,44 +233,6 @@ class Space:
             f"{round(1 / LEAST_ACCEPTANCE):,}: the space cannot be sampled. Remove values that are "
             f"never legal from {', '.join(self.values)}, or loosen: {texts}"
         )
-
-    def sample(self, n: int, seed: int | str) -> list[Params]:
-        """Draw distinct legal points uniformly; the same for the same seed.
-
-        Raises:
-            InputError: there are fewer than `n`, or too few to find; see `shuffled`.
-        """
-        drawn = list(itertools.islice(self.shuffled(seed), n))
-        if len(drawn) < n:
-            raise InputError(f"the space has {len(drawn)} legal points, fewer than {n}")
-        return drawn
-
-    def neighbours(self, params: Params) -> list[Params]:
-        """Return legal points one step away: one parameter at the previous or next value.
-
-        Raises:
-            ParamsError: `params` is not a point of the space.
-        """
-        return [point for point in self._one_step_neighbours(params, 1) if point in self]
-
-    def variants(self, params: Params) -> Iterator[Params]:
-        """Yield legal points that differ in one parameter, at any of its values.
-
-        Raises:
-            ParamsError: `params` is not a point of the space.
-        """
-        return (point for point in self._one_step_neighbours(params, None) if point in self)
-
-    def _one_step_neighbours(self, params: Params, reach: int | None) -> Iterator[Params]:
-        """Yield points, legal or not, with one parameter at most `reach` steps from its value."""
-        self.index(params)
-        for name, listed, _ in self._mixed_radix_digits:
-            place = self._index_of_value(name, params[name])
-            last = len(listed) - 1
-            low, high = (0, last) if reach is None else (place - reach, place + reach)
-            for other in range(max(low, 0), min(high, last) + 1):
-                if other != place:
-                    yield {**params, name: listed[other]}
 
     @cached_property
     def _mixed_radix_digits(self) -> list[tuple[str, Sequence[Value], int]]:
@@ -433,20 +295,6 @@ def _distinct_values(name: str, listed: Sequence[Value]) -> Sequence[Value]:
     return _Distinct({(type(value), value): value for value in listed}.values())
 
 
-def _power_of_two_constraint(name: str, most: int) -> tuple[Callable[[Params], Any], tuple[str]]:
-    """Tell whether a parameter is a power of two, and no more than `most`."""
-
-    def is_power_of_two(params: Params) -> bool:
-        value = params[name]
-        return isinstance(value, int) and 0 < value <= most and value & (value - 1) == 0
-
-    return is_power_of_two, (name,)
-
-
-def _product_of_params(params: Mapping[str, Any], names: Iterable[str]) -> int:
-    return math.prod(params[name] for name in names)
-
-
 def _constraint_holds(constraint: Constraint, params: Params) -> bool:
     try:
         return bool(constraint.holds(params))
@@ -456,15 +304,6 @@ def _constraint_holds(constraint: Constraint, params: Params) -> bool:
         raise ParamsError(
             f"{constraint.text} raised {type(error).__name__}: {error} at {_format_params(params)}"
         ) from error
-
-
-def _share_interval_95(hits: int, draws: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share, from `hits` of `draws`."""
-    z, p, q = _NORMAL_95, hits / draws, 1 - hits / draws
-    middle, width = 2 * draws * p + z * z, 2 * (draws + z * z)
-    low = middle - 1 - z * math.sqrt(max(z * z - 2 - 1 / draws + 4 * p * (draws * q + 1), 0))
-    high = middle + 1 + z * math.sqrt(max(z * z + 2 - 1 / draws + 4 * p * (draws * q - 1), 0))
-    return (low / width if hits else 0.0), (high / width if hits < draws else 1.0)
 
 
 def _typed_point_key(params: Params) -> frozenset[tuple[str, type, Value]]:

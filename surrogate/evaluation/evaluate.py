@@ -66,36 +66,6 @@ class Evaluation:
     pairs: Mapping[str, Pairs]
     rows: int
 
-    @property
-    def coverage_90(self) -> float:
-        """Share of rows in their 90 % interval; NaN without intervals."""
-        return self.coverage.share
-
-
-def evaluate_split(table: Table, split: str, forecaster: Forecaster, seed: int = 0) -> Evaluation:
-    """Forecast each fold from the others, and compare.
-
-    Args:
-        table: configurations with their times.
-        split: one of `SPLITS`.
-        forecaster: learns and forecasts.
-        seed: of the pools.
-
-    Raises:
-        InputError: there is no such split.
-    """
-    return evaluate_forecasts(table, forecast_left_out(table, split, forecaster), seed)
-
-
-def forecast_left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
-    """Forecast each row when it is left out; NaN for rows of no fold."""
-    forecasts = Forecasts.from_times(np.full(len(table), np.nan))
-    for fold in split_into_folds(table, split):
-        if len(fold.train) and len(fold.test):
-            learns = forecaster_of_fold(forecaster, fold)
-            forecasts = forecasts.with_(fold.test, learns(table[fold.train], table[fold.test]))
-    return forecasts
-
 
 def evaluate_forecasts(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
     """Return figures of forecasts; rows whose forecast is NaN do not count."""

@@ -95,11 +95,6 @@ def forecaster_of_fold(forecaster: Forecaster, fold: Fold) -> Forecaster:
     )
 
 
-def trees_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> OnTrees:
-    """Make trees on what the kernel model leaves unexplained."""
-    return OnTrees(settings, seed)
-
-
 def _forecast_after_update(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
     """Forecast after some rows of each family were measured; NaN for these."""
     depth = Depth.COMPILED  # a name only: there is but one
@@ -130,7 +125,7 @@ def _forecast_by_transfer(train: Table, test: Table, settings: Settings, seed: i
     rows = np.flatnonzero(~np.isnan(train_beside.modelled_ms))
     if not len(rows):
         return Forecasts.from_times(test_beside.modelled_ms)
-    return trees_forecaster(settings, seed)(train_beside[rows], test_beside)
+    return OnTrees(settings, seed)(train_beside[rows], test_beside)
 
 
 def forecast_by_lookup(train: Table, test: Table) -> Forecasts:

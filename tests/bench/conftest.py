@@ -6,4 +6,4 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1] / "bench"), str(HERE)]
+sys.path[:0] = [str(HERE.parents[1] / "bench"), str(HERE), str(HERE.parent / "surrogate")]

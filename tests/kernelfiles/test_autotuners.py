@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 import triton
@@ -305,9 +306,9 @@ def test_the_space_of_a_native_file_is_what_is_valid_at_a_shape(in_child, tmp_pa
         loaded = load(tmp_path, {"file.py": TUNED})
         assert loaded.description.candidate.space.values["BLOCK"] == range(16, 10**9, 16)
         small = loaded.space({"N": 40})
-        start = itertools.islice(small.restricted({"BLOCK": range(16, 100, 16)}).walk(), 9)
+        blocks = replace(small, values={**small.values, "BLOCK": range(16, 100, 16)})
         return (
-            list(start),
+            list(itertools.islice(blocks.walk(), 9)),
             {"BLOCK": 48, "WARPS": 1} in small,
             {"BLOCK": 48, "WARPS": 1} in loaded.space({}),
         )

@@ -9,9 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from solkit.core import SOURCE_DEPTHS
+from solkit.surrogate.evaluation.forecasters import forecaster_of_fold
+from solkit.surrogate.evaluation.splits import split_into_folds
 from solkit.surrogate.model import SCHEMA
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import Settings
+from solkit.surrogate.trees import Forecasts, Settings
 
 QUICK = Settings(members=1, rounds=10, leaves=4, rate=0.2, columns=1.0)
 CARD = {"schema": SCHEMA, "depths": [depth.value for depth in SOURCE_DEPTHS]}
@@ -100,3 +102,13 @@ def on_both(results, ratio=0.8, noise=0.0):
         time_ms=np.concatenate([results.time_ms, there]),
         about={**twice.about, "device": devices},
     )
+
+
+def forecast_left_out(rows, split, forecaster):
+    """Forecast each row when it is left out; NaN for rows of no fold."""
+    forecasts = Forecasts.from_times(np.full(len(rows), np.nan))
+    for fold in split_into_folds(rows, split):
+        if len(fold.train) and len(fold.test):
+            learns = forecaster_of_fold(forecaster, fold)
+            forecasts = forecasts.with_(fold.test, learns(rows[fold.train], rows[fold.test]))
+    return forecasts

@@ -12,6 +12,7 @@ from solkit.datasets import shipped as sets
 from solkit.errors import InputError
 from solkit.surrogate import shipped
 from solkit.surrogate.model import Surrogate
+from tools.ship_surrogate import write_shipped_files
 
 
 def archive(path, card, *names):
@@ -41,7 +42,7 @@ def card_of(path):
 def both(tmp_path):
     """The two files of a model with a language regressor."""
     trained = archive(tmp_path / "trained", CARD | {"language": ["captured"]}, *WHOLE)
-    shipped.write_shipped_files(trained, tmp_path / "trees", tmp_path / "language")
+    write_shipped_files(trained, tmp_path / "trees", tmp_path / "language")
     return tmp_path / "trees", tmp_path / "language"
 
 
@@ -55,7 +56,7 @@ def test_trees_are_shipped_apart_from_the_language_regressor(both):
 def test_the_language_regressor_stays_beside_the_trees_it_is_stacked_on(both, tmp_path):
     newer = CARD | {"facts_version": 3}
     plain = archive(tmp_path / "plain", newer, *WHOLE[:2], "lowered/0.ubj")
-    shipped.write_shipped_files(plain, *both)
+    write_shipped_files(plain, *both)
     trees, language = both
     assert "lowered/0.ubj" in names(trees)
     assert names(language) == sorted(["card.json", *WHOLE[2:]])
@@ -65,7 +66,7 @@ def test_the_language_regressor_stays_beside_the_trees_it_is_stacked_on(both, tm
 def test_the_language_regressor_goes_where_the_trees_changed(both, tmp_path):
     changed = archive(tmp_path / "changed", CARD, "captured/1.ubj", "captured/gpu_s.json")
     trees, language = both
-    shipped.write_shipped_files(changed, trees, language)
+    write_shipped_files(changed, trees, language)
     assert card_of(trees) == CARD
     assert not language.exists()
 
@@ -73,7 +74,7 @@ def test_the_language_regressor_goes_where_the_trees_changed(both, tmp_path):
 def test_a_file_that_is_no_surrogate_is_named(tmp_path):
     (tmp_path / "text").write_text("text")
     with pytest.raises(InputError, match="text holds no surrogate"):
-        shipped.write_shipped_files(tmp_path / "text", tmp_path / "a", tmp_path / "b")
+        write_shipped_files(tmp_path / "text", tmp_path / "a", tmp_path / "b")
 
 
 def test_a_language_regressor_counts_beside_the_trees_of_its_training_alone(tmp_path, monkeypatch):

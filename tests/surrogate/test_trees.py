@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("xgboost")
 
-from synthetic import table
+from synthetic import forecast_left_out, table
 
 from solkit.surrogate.conformal_intervals import fit_interval
-from solkit.surrogate.evaluation.evaluate import evaluate_split, forecast_left_out
-from solkit.surrogate.evaluation.forecasters import forecast_by_kernel_model, trees_forecaster
+from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
+from solkit.surrogate.evaluation.forecasters import OnTrees, forecast_by_kernel_model
 from solkit.surrogate.trees import (
     Belief,
     Settings,
@@ -205,13 +205,13 @@ def test_features_may_be_left_out():
 @pytest.mark.slow
 def test_an_evaluation_beats_the_kernel_model_on_families_left_out():
     ours, bare = (
-        evaluate_split(KNOWN, "families", f)
-        for f in (trees_forecaster(QUICK), forecast_by_kernel_model)
+        evaluate_forecasts(KNOWN, forecast_left_out(KNOWN, "families", f))
+        for f in (OnTrees(QUICK, 0), forecast_by_kernel_model)
     )
     assert ours.pools["problem"].spearman_median > bare.pools["problem"].spearman_median + 0.05
     assert ours.time_error < 0.75 * bare.time_error
-    assert 0.84 <= ours.coverage_90 <= 0.96
-    assert np.isnan(bare.coverage_90)
+    assert 0.84 <= ours.coverage.share <= 0.96
+    assert np.isnan(bare.coverage.share)
 
 
 def test_every_row_is_forecast_by_a_model_that_did_not_know_it():

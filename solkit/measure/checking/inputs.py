@@ -111,14 +111,6 @@ def distinct_elements(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def same_bits(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
-    """Tell whether two runs gave bitwise equal outputs: NaN equals itself, 0 is not -0."""
-    return len(first) == len(second) and all(
-        a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and _same_bytes(a, b)
-        for a, b in zip(first, second, strict=True)
-    )
-
-
 def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.layout is not torch.strided:
         return torch.equal(first.to_dense(), second.to_dense())
@@ -127,7 +119,7 @@ def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[object, ...]]:
-    """Return what tells tensors from others as `same_bits` does, instead of a copy.
+    """Return what tells tensors' bytes from others', instead of a copy.
 
     Nobody who could choose their values may know the key.
     """

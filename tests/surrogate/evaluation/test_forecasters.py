@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import on_both, table
+from synthetic import forecast_left_out, on_both, table
 
 from solkit.surrogate.evaluation import forecasters
-from solkit.surrogate.evaluation.evaluate import evaluate_forecasts, forecast_left_out
+from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
 from solkit.surrogate.evaluation.forecasters import (
     forecast_by_lookup,
     forecast_by_nearest,

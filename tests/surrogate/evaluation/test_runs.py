@@ -7,14 +7,13 @@ import pytest
 
 pytest.importorskip("xgboost")
 
-from synthetic import QUICK, inline_pool, on_both, table
+from synthetic import QUICK, forecast_left_out, inline_pool, on_both, table
 
 from solkit.errors import InputError
 from solkit.surrogate.evaluation import evaluate
 from solkit.surrogate.evaluation.evaluate import (
     UPDATED,
     EvaluationRequest,
-    forecast_left_out,
     forecast_splits,
 )
 from solkit.surrogate.evaluation.forecasters import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import synthetic
+from paired import paired_bootstrap
 
-from solkit.surrogate.evaluation.paired import paired_bootstrap
 from solkit.surrogate.evaluation.pools import draw_pools
 from solkit.surrogate.evaluation.regret_metrics import ranking_figures
 
