@@ -171,8 +171,6 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
     cost = cost_of(op)
     assert cost is not None
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
-    if op.result.dtype.is_complex:
-        flops = flops * 6 // 8  # three real products instead of four (Gauss)
     halved = is_gram(*_factors(op))
     return flops // 2 if symmetric and not halved else flops
 

@@ -140,6 +140,7 @@ def _without_constants(program: Program) -> Program:
     constants = set(program.constants) - rewritten
     algebra = Fixed(rewritten)
     kept: list[TracedOp] = []
+    ahead: list[TracedOp] = []
     zeros = dict(program.zeros)
     for op in program.ops:
         outputs = {use.storage for use in op.outputs}
@@ -148,10 +149,18 @@ def _without_constants(program: Program) -> Program:
             constants |= outputs
             if is_fixed and algebra.is_zero(op):
                 zeros[op.result.storage] = Zeros(np.ones(1, dtype=bool), 1, op.result.distinct)
+            elif not is_fixed and op.result.value is None:
+                ahead.append(op)
             continue
         algebra.learn(op)
         kept.append(op)
-    return replace(program, ops=tuple(kept), constants=frozenset(constants), zeros=zeros)
+    return replace(
+        program,
+        ops=tuple(kept),
+        constants=frozenset(constants),
+        zeros=zeros,
+        ahead=tuple(ahead),
+    )
 
 
 def _is_constant(op: TracedOp, constants: set[int]) -> bool:

@@ -139,7 +139,10 @@ def _parts(use: TensorUse, makers: _Makers) -> list[TensorUse]:
 
 
 def _is_of_exponentials(use: object, makers: _Makers) -> bool:
-    """Tell whether elements are exponentials of others, each times a factor of its line."""
+    """Tell whether elements are exponentials of others, each times a factor of its line.
+
+    They may be limited to numbers: log(max(exp(a), e)) is max(a, log e).
+    """
     for _ in range(_DEEP):
         made_by = makers.get(use.storage, []) if isinstance(use, TensorUse) else []
         if len(made_by) != 1:
@@ -147,7 +150,8 @@ def _is_of_exponentials(use: object, makers: _Makers) -> bool:
         record = made_by[0].operator
         if record.exponentials and record.zero_at_minus_inf:
             return True
-        if not (record.moves and record.aligned and made_by[0].inputs):
+        is_limited = record.limits == "clamp" and len(made_by[0].inputs) == 1
+        if not (is_limited or (record.moves and record.aligned and made_by[0].inputs)):
             return False
         use = made_by[0].inputs[0]
     return False

@@ -17,7 +17,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 
 __all__ = ["as_attention", "has_unknown_lengths", "is_packed", "pairs_of_sequences"]
 
-_MOST_PAIRS = 1 << 26  # of a band that is made as a mask
+_MOST_PAIRS = 1 << 28  # of a band that is made as a mask
 _LENGTHS_Q = ("cum_seq_q", "cu_seqlens_q", "cu_seq_q")
 _LENGTHS_K = ("cum_seq_k", "cu_seqlens_k", "cu_seq_k")
 
@@ -92,10 +92,10 @@ def _shown(op: TracedOp, query: TensorUse, key: TensorUse) -> tuple[TensorUse | 
         return None, True, False
     if rows * columns > _MOST_PAIRS:
         return None, right == 0, False  # no more pairs are seen than that
-    distance = np.arange(columns) - np.arange(rows)[:, None] - shift * (columns - rows)
+    keys, own = np.arange(columns), np.arange(rows)[:, None] + shift * (columns - rows)
     shown = np.ones((rows, columns), dtype=bool)
-    shown &= True if right is None else distance <= right
-    shown &= True if behind is None else distance >= -behind
+    shown &= True if right is None else keys <= own + right
+    shown &= True if behind is None else keys >= own - behind
     mask = TensorUse(-1, shown.shape, (columns, 1), 0, torch.bool, value=shown)
     return mask, False, True
 

@@ -80,7 +80,7 @@ class Pattern:
         """Return the same set in smaller blocks; ``None`` if that is too large."""
         copies = self.block // block
         if self.bits.size * copies > _MAX_BITS:
-            return None
+            return self if copies == 1 else None
         return self if copies == 1 else Pattern(np.repeat(self.bits, copies), block)
 
 

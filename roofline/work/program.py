@@ -244,6 +244,7 @@ class Program:
         symmetric: storages of arguments that are symmetric by the way they are made.
         repeated: storages of arguments of which elements are copies of others.
         samples: of arguments, by the way they are drawn.
+        ahead: ops that follow from the program alone, where their results are too large to compute.
     """
 
     ops: tuple[TracedOp, ...]
@@ -259,6 +260,7 @@ class Program:
     symmetric: frozenset[int] = frozenset()
     repeated: frozenset[int] = frozenset()
     samples: Mapping[int, Sample] = field(default_factory=dict)
+    ahead: tuple[TracedOp, ...] = ()
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -42,7 +42,7 @@ from solkit.roofline.work.sparsity import deciding
 
 __all__ = ["annotated", "zeros_at_end"]
 
-_MAX_ELEMENTS = 1 << 26
+_MAX_ELEMENTS, _MAX_TRUTHS = 1 << 26, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ _UNKNOWN = (None, None, None)
 def annotated(program: Program) -> Program:
     """Return the same program, with masks where elements of operands and results are known."""
     knowledge = _Known(program)
+    for op in program.ahead:
+        knowledge.annotate(op)
     return replace(program, ops=tuple(knowledge.annotate(op) for op in program.ops))
 
 
@@ -279,7 +281,10 @@ class _Known:
         if extent is None:
             return
         old = self._patterns.get(use.storage, _UNKNOWN)
-        new = [None if mask is None else pattern_of(use, mask, extent) for mask in facts.masks]
+        new = [
+            mask if mask is None else pattern_of(use, mask, extent, _MAX_TRUTHS)
+            for mask in facts.masks
+        ]
         joined = (union([p, q]) if p and q else p or q for p, q in zip(old, new))
         self._patterns[use.storage] = tuple(joined)
 
@@ -329,9 +334,10 @@ def _of_values(use: TensorUse) -> _Facts:
     """Masks, triangles and one-hot rows; scattered zeros among numbers are not structure."""
     assert use.value is not None
     value = compact(use.value)
-    if value.dtype.kind not in "biuf" or value.size > _MAX_ELEMENTS:
+    is_truth = value.dtype.kind == "b"
+    if value.dtype.kind not in "biuf" or value.size > (_MAX_TRUTHS if is_truth else _MAX_ELEMENTS):
         return _NOTHING
-    zeros, floor = value == 0, value <= HIDDEN
+    zeros, floor = value == 0, np.zeros(1, dtype=bool) if is_truth else value <= HIDDEN
     few = 3 * int(zeros.sum()) < value.size and value.size > 1
     return _Facts(None if few else narrowest(zeros), narrowest(floor) if floor.any() else None)
 
@@ -392,9 +398,13 @@ def _floor_kept(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("lower triangle")
 def _triangle(op: TracedOp, facts: _Lookup) -> _Facts:
     shape, diagonal = op.result.shape, op.arguments.get("diagonal", 0)
+    if math.prod(shape[-2:]) > _MAX_TRUTHS:
+        return _NOTHING
     cut = np.tril if op.operator.zeros == "lower triangle" else np.triu
-    outside = ~cut(np.ones(shape[-2:], dtype=bool), diagonal)
-    return _Facts(zeros=_either(lifted(outside, len(shape)), facts(_first(op)).zeros))
+    outside = lifted(~cut(np.ones(shape[-2:], dtype=bool), diagonal), len(shape))
+    x = facts(_first(op))
+    floor = None if x.floor is None or not x.floor.any() else x.floor & ~outside
+    return _Facts(_either(outside, x.zeros), floor)
 
 
 @_rule("masked fill")

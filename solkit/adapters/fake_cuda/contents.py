@@ -10,7 +10,7 @@ Contents belong to a storage, so writes through one view are seen through all. C
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -27,6 +27,7 @@ __all__ = [
     "Contents",
     "InputContents",
     "KnownContents",
+    "Rows",
     "attach_contents",
     "choices_of",
     "contents_of_storage",
@@ -46,13 +47,13 @@ __all__ = [
     "remember_contents",
 ]
 
-_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 26, 1 << 24
-"""Larger results are not computed: 16 Mi elements take about 20 ms an op. A mask of 8192 x 8192 is
-64 Mi truths."""
+_KNOWN_TRUTHS, _KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 28, 1 << 26, 1 << 24
+"""Larger results are not computed: 16 Mi elements take about 20 ms an op. A mask of 16,384 x 16,384
+is 256 Mi truths."""
 
-_KNOWN_BYTES = 768 << 20
+_KNOWN_BYTES = 1 << 30
 """The most bytes of contents held at a time; beyond, results are not computed. The distances of
-8192 x 8192 places take 512 Mi, and two masks of them 64 Mi each."""
+8192 x 8192 places take 512 Mi, and two masks of 16,384 x 16,384 take 256 Mi each."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,19 @@ class KnownContents:
     drawn: bool = False
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Elements of a tensor that covers its storage, computed by rows.
+
+    Attributes:
+        shape: of the tensor, which is contiguous.
+        between: returns those from one row up to another one.
+    """
+
+    shape: tuple[int, ...]
+    between: Callable[[int, int], torch.Tensor]
+
+
 class Contents:
     """A storage's contents; they live as long as a tensor of that storage.
 
@@ -80,6 +94,7 @@ class Contents:
         share: the share of nonzero elements, if only that is known.
         choices: the number of different values, at the most; ``None`` if unknown.
         later: how to compute the elements, if they were not.
+        rows: how to compute elements that there is no room for, some rows at a time.
     """
 
     held_bytes = 0
@@ -92,6 +107,7 @@ class Contents:
         self.share: float | None = None
         self.choices: int | None = None
         self.later: Later | None = None
+        self.rows: Rows | None = None
         self.flat: torch.Tensor | None = None
 
     def hold_elements(
@@ -100,7 +116,7 @@ class Contents:
         """Replace the elements."""
         Contents.held_bytes += _size_bytes(flat) - _size_bytes(self.flat)
         self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
-        self.share = self.later = self.choices = None
+        self.share = self.later = self.choices = self.rows = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contents:
         return self  # a deep copy of a tensor copies its attributes, but has its own storage
@@ -369,6 +385,8 @@ def _size_bytes(flat: torch.Tensor | None) -> int:
 
 def most_elements(like: torch.Tensor) -> int:
     """Return the most elements of a dtype that are computed."""
+    if like.dtype is torch.bool:
+        return _KNOWN_TRUTHS
     floating = like.dtype.is_floating_point or like.dtype.is_complex
     return _KNOWN_FLOATS if floating else _KNOWN_INTEGERS
 

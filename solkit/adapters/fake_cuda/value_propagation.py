@@ -21,13 +21,16 @@ from torch.utils._pytree import tree_leaves, tree_map
 from solkit.adapters.fake_cuda.contents import (
     Contents,
     KnownContents,
+    Rows,
     attach_contents,
     choices_of,
     computing_really,
     contents_of_storage,
     forget_contents,
+    has_room_for,
     is_constant,
     most_elements,
+    protect_from_writes,
     recall_contents,
     recall_exact,
     recall_share,
@@ -211,7 +214,7 @@ def _look_through(views: Sequence[FakeTensor]) -> None:
 
 
 def _compute_results(call: _Call, fakes: Sequence[FakeTensor]) -> None:
-    results = _results_of_op(call, fakes)
+    results = _results_of_op(call, fakes) or _results_by_rows(call, fakes)
     for fake, fact in zip(fakes, results or (), strict=False):
         remember_contents(fake, fact)
     if results is None:
@@ -341,6 +344,68 @@ def _results_of_op(call: _Call, fakes: Sequence[FakeTensor]) -> list[KnownConten
             values = [v[(0,) * v.dim()].expand(fake.shape) for v, fake in zip(values, fakes)]
         values = [v.clone() if v.untyped_storage()._cdata in own else v for v in values]
     return [KnownContents(value, guesses, drawn) for value in values]
+
+
+_ROWS_AT_A_TIME = 1 << 22
+"""Elements that are computed at a time, of a tensor that there is no room for."""
+
+
+def _results_by_rows(call: _Call, fakes: Sequence[FakeTensor]) -> list[KnownContents] | None:
+    """Return truths of numbers that there is no room for, as of the distances of 16,384 places.
+
+    Such numbers are noted, and computed by rows where truths follow from them.
+    """
+    (fake, *others), tensors = fakes, call.inputs
+    is_large = _ROWS_AT_A_TIME < fake.numel() <= most_elements(_A_TRUTH)
+    pointwise = torch.Tag.pointwise in call.func.tags and not (others or call.draws)
+    if not (is_large and pointwise and fake.is_contiguous()):
+        return None
+    step = _ROWS_AT_A_TIME * fake.shape[0] // fake.numel()
+    sources = [_rows_of(tensor, fake) for tensor in tensors]
+    if not all(sources) or not step:
+        return None
+    places = {id(tensor): source for tensor, source in zip(tensors, sources)}
+
+    def between(first: int, last: int) -> torch.Tensor:
+        def real_argument(leaf: Any) -> Any:
+            if isinstance(leaf, torch.Tensor):
+                return cast(Rows, places[id(leaf)]).between(first, last)
+            return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+
+        args, kwargs = tree_map(real_argument, (call.args, call.kwargs))
+        return cast(torch.Tensor, call.func(*args, **kwargs))
+
+    if fake.dtype is not torch.bool:
+        contents = _contents_of(fake)
+        contents.rows = Rows(tuple(fake.shape), between)
+        attach_contents(fake, contents)
+        return None
+    if not has_room_for(fake.numel(), fake):
+        return None
+    with computing_really():
+        value = torch.empty(fake.shape, dtype=torch.bool)
+        for first in range(0, fake.shape[0], step):
+            value[first : first + step] = between(first, first + step)
+    return [KnownContents(value)]
+
+
+_A_TRUTH = torch.empty(0, dtype=torch.bool)
+
+
+def _rows_of(tensor: torch.Tensor, like: torch.Tensor) -> Rows | None:
+    """Return rows of an operand, as the rows of a result need them; ``None`` if it is not known."""
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if contents is not None and contents.rows is not None:
+        alike = contents.rows.shape == tuple(tensor.shape) == tuple(like.shape)
+        return contents.rows if alike and tensor.is_contiguous() else None
+    fact = recall_contents(tensor)
+    if fact is None or fact.guesses or fact.drawn:
+        return None
+    with computing_really():
+        value = protect_from_writes(tensor, fact.value)
+    if value.dim() < like.dim() or value.shape[0] == 1:
+        return Rows(tuple(value.shape), lambda *_: value)
+    return Rows(tuple(value.shape), lambda first, last: value[first:last])
 
 
 def _guesses_of(facts: Sequence[KnownContents]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Masks that a program makes, of 64 Mi pairs and of more."""
+"""Masks that a program makes, of 256 Mi pairs and of more."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ WINDOW = 512
 # name: (inputs, body, pairs that are computed, what is told)
 TABLE = {
     "a triangle": (
-        THREE.format(n=8192),
-        f"m = torch.ones(8192, 8192, dtype=torch.bool, device='cuda').tril()\n{ATTENTION}",
-        *(8192 * 8193 // 2, ""),
+        THREE.format(n=16384),
+        f"m = torch.ones(16384, 16384, dtype=torch.bool, device='cuda').tril()\n{ATTENTION}",
+        *(16384 * 16385 // 2, ""),
     ),
     "a window": (
-        THREE.format(n=8192),
-        "i = torch.arange(8192, device='cuda')\n"
+        THREE.format(n=16384),
+        "i = torch.arange(16384, device='cuda')\n"
         "d = i[:, None] - i[None, :]\n"
         f"m = (d >= 0) & (d < {WINDOW})\n{ATTENTION}",
-        *(WINDOW * 8192 - WINDOW * (WINDOW - 1) // 2, ""),
+        *(WINDOW * 16384 - WINDOW * (WINDOW - 1) // 2, ""),
+    ),
+    "a triangle of minus infinities, of which there is no room for the numbers": (
+        THREE.format(n=16384),
+        "m = torch.full((16384, 16384), float('-inf'), device='cuda').triu(1)\n"
+        "return (a0 @ a1.mT + m.to(bf16)).softmax(-1) @ a2",
+        *(16384 * 16385 // 2, ""),
     ),
     "a larger triangle": (
-        THREE.format(n=8200),
-        f"m = torch.ones(8200, 8200, dtype=torch.bool, device='cuda').tril()\n{ATTENTION}",
-        *(8200 * 8200, "too large to compute"),
+        THREE.format(n=16400),
+        f"m = torch.ones(16400, 16400, dtype=torch.bool, device='cuda').tril()\n{ATTENTION}",
+        *(16400 * 16400, "too large to compute"),
     ),
     "a mask that is given": (
         f"{THREE.format(n=64)}; R(64, 64) > 0",

@@ -186,6 +186,13 @@ PROBLEMS = {
         F * N,
         F * 16,
     ),
+    "entropy of probabilities that are limited: a shift is limited": (
+        X,
+        "p = a0.softmax(-1)\nreturn -(p * p.clamp(min=1e-5).log()).sum(-1)",
+        {"fp32": (5 * N, 9 * N), "sfu": (N, N + 32)},
+        F * N,
+        F * 16,
+    ),
     "centred columns": (
         X,
         "return a0 - a0.mean(0)",
