@@ -98,9 +98,13 @@ def expected_words(result: Result) -> Text | None:
 
 
 def _expected_gap(result: Result) -> Text | None:
-    """Return the expected time over the speed of light, and the largest factor of the model's."""
+    """Return the expected time over the speed of light, and the largest factor of the model's.
+
+    Launches that are not known add to the time: then it is the least, and below 1 says nothing.
+    """
     expected, sol_ms = expected_ms(result), result.bound.time_ms
-    if expected is None or sol_ms <= 0:
+    is_whole = result.analysis.is_whole
+    if expected is None or sol_ms <= 0 or (not is_whole and expected < sol_ms):
         return None
     gap = result.gap
     forecast = result.forecast is not None and not result.forecast.abstains
@@ -109,8 +113,9 @@ def _expected_gap(result: Result) -> Text | None:
     )
     if not forecast:
         by_model = " by the model"
+    least = "" if is_whole else "at least "
     return Text.assemble(
-        (units.format_ratio(expected / sol_ms), "bold"), by_model, _largest_factor(gap)
+        least, (units.format_ratio(expected / sol_ms), "bold"), by_model, _largest_factor(gap)
     )
 
 

@@ -421,6 +421,7 @@ def test_a_part_of_the_launches_is_no_modelled_time_of_all(make):
     gap = make.gap(measured=False)
     text = page(make.report(make.result(analysis=analysis, gap=gap)), width=120)
     assert "for the launches that are known" in text
+    assert re.search(r"\bgap +at least \d", text)
 
 
 def test_bytes_of_all_launches_stand_beside_those_that_are_needed(make):

@@ -14,6 +14,7 @@ import torch
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_triton import argument_of
 from solkit.adapters.launch_recording import Argument, TensorArgument
+from solkit.analysis.cuda.cublas import product_of
 from solkit.analysis.cuda.source import Function, Token, closing_bracket, split_arguments
 from solkit.analysis.cuda.token_walk import HostLaunch, Returned, Walk
 from solkit.analysis.cuda.values import (
@@ -384,6 +385,12 @@ class Expressions(Walk):
             return unknown_if_unfit(MATH[name], args)
         if name.startswith("cuda") and len(path) == 1:
             return self.runtime(name, args, held, at)
+        if len(path) == 1 and (product := product_of(name, args, held)) is not None:
+            self.run_torch(product, (), {})
+            place = self.machine.source.place(at.start)
+            sentence = f"{place}: {name} is taken for PyTorch's product of the same matrices."
+            self.machine.seen.remarks.setdefault(sentence)
+            return SUCCESS
         return _UNSEEN
 
     def closed(self) -> Sequence[Token]:

@@ -139,7 +139,7 @@ class CudaRecording:
         except HostError as error:
             raise UnsupportedError(f"{name} of a CUDA extension: {error}") from error
         finally:
-            self.remarks |= call.unseen
+            self.remarks |= call.unseen | call.remarks
             self.unseen = self.unseen or bool(call.unseen)
             for tensor in args:
                 if isinstance(tensor, torch.Tensor):

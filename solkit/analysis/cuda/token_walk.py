@@ -51,12 +51,14 @@ class HostCall:
         result: what it returned, or `UNKNOWN`.
         undeclared: names that the source uses but does not declare, with their lines.
         unseen: calls of functions that no source defines but that get at memory, each a sentence.
+        remarks: about what stands for another thing, each a sentence.
     """
 
     launches: list[HostLaunch] = field(default_factory=list)
     result: Any = UNKNOWN
     undeclared: dict[str, None] = field(default_factory=dict)
     unseen: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
 
 
 class Returned(Exception):  # noqa: N818 - no error: it carries a value out of nested statements

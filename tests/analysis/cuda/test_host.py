@@ -323,6 +323,55 @@ def test_libraries_that_the_host_calls_are_named(call, name):
     assert list(seen.unseen) == [f"f.cu:2: calls {name}, which is not analysed."]
 
 
+CUBLAS = {
+    "Sgemm": (
+        "Sgemm(h, CUBLAS_OP_T, CUBLAS_OP_N, 3, 5, 4, &one, {b}, 4, {a}, 4, &zero, {c}, 3)",
+        lambda a, b, _: a[0] @ b.view(2, 3, 4)[0].T,
+    ),
+    "SgemmStridedBatched": (
+        "SgemmStridedBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 4, &one, {b}, 3, 12, {a}, 4, 20,"
+        " &zero, {c}, 3, 15, 2)",
+        lambda a, b, _: a @ b,
+    ),
+    "GemmEx": (
+        "GemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 4, &one, {b} + 12, CUDA_R_32F, 3, {a},"
+        " CUDA_R_32F, 4, &one, {c}, CUDA_R_32F, 3, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)",
+        lambda a, b, c: c[0] + a[0] @ b[1],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", CUBLAS)
+def test_products_of_cublas_are_those_of_its_matrices(form):
+    call, expected = CUBLAS[form]
+    a, b, c = torch.rand(2, 5, 4), torch.rand(2, 4, 3), torch.rand(2, 5, 3)
+    want = expected(a, b, c)
+    text = call.format(**{name: f"{name}.data_ptr<float>()" for name in "abc"})
+    body = f"float one = 1.0f, zero = 0.0f; cublasHandle_t h; cublasCreate(&h); cublas{text};"
+    arguments = "torch::Tensor a, torch::Tensor b, torch::Tensor c"
+    seen = HostCall()
+    call_host(Source.of([(f"void f({arguments}) {{ {body} }}", "f.cu", 1)]), "f", [a, b, c], seen)
+    assert not seen.unseen
+    assert torch.allclose(c if want.dim() == 3 else c[0], want)
+    assert list(seen.remarks) == [
+        f"f.cu:1: cublas{form} is taken for PyTorch's product of the same matrices."
+    ]
+
+
+def test_a_product_of_cublas_in_tf32_is_not_seen():
+    call = CUBLAS["GemmEx"][0].replace("COMPUTE_32F", "COMPUTE_32F_FAST_TF32")
+    text = call.format(a="p", b="p", c="p")
+    body = f"float one = 1.0f; auto p = a.data_ptr<float>(); cublas{text};"
+    seen = HostCall()
+    call_host(
+        Source.of([(f"void f(torch::Tensor a) {{ {body} }}", "f.cu", 1)]),
+        "f",
+        [torch.zeros(40)],
+        seen,
+    )
+    assert list(seen.unseen) == ["f.cu:1: calls cublasGemmEx, which is not analysed."]
+
+
 def test_options_define_macros_of_host_code():
     source = Source.of([(KERNELS + "void f() { k<<<BLOCKS, 1>>>(); }", "f.cu", 1)], ["-DBLOCKS=12"])
     call = HostCall()
