@@ -2,10 +2,6 @@
 
 A packed byte serves two weights and a scale serves a group, so ``tl.load(packed + k // 2 * N + n)``
 reads each byte twice. The run of indices with one quotient gets one load at its first index.
-
-Short runs of a product's operand are spread by ``tl.join``: the operand then has the layout of the
-load, in which a thread has neighbours along both axes, and is stored to shared memory in vectors.
-Behind a ``tl.broadcast_to`` it gets Triton's default layout, of which each element is stored alone.
 """
 
 from __future__ import annotations
@@ -78,7 +74,6 @@ class _Repeat:
         divisor: of the index, as code.
         axis: of the tile along which the index varies.
         shape: of the tile.
-        is_joined: whether the block is as long as a run, and part of what products take.
     """
 
     call: cst.Call
@@ -88,10 +83,8 @@ class _Repeat:
     divisor: str
     axis: int
     shape: Shape
-    is_joined: bool
 
 
-_JOINED = 16  # the least that a product takes along an axis, so that no block is shorter
 _RANGE = "_range_"
 """Stands for the range of indices in pointers and masks."""
 
@@ -133,11 +126,7 @@ def _repeat_of(call: cst.Call, scope: Scope, constants: Mapping[str, int]) -> _R
         return None
     if own is not None and not _is_bounded_above(own):
         return None
-    is_joined = (
-        len(shape) > 1 and divisor.isdigit() and size <= min(constants.get(block, 0), _JOINED)
-    )
-    is_joined &= bool(calls_within(scope.function.node, "tl.dot"))
-    return _Repeat(call, place, own, block, divisor, shape.index(block), shape, is_joined)
+    return _Repeat(call, place, own, block, divisor, shape.index(block), shape)
 
 
 def _first_quotient(pointer: cst.BaseExpression) -> cst.BinaryOperation | None:
@@ -255,27 +244,17 @@ def _spread_load(
     firsts, runs = free_name("firsts", taken), free_name("runs", taken)
     length = f"min({repeat.block}, {repeat.divisor})"
     head = f"{firsts} = tl.arange(0, {repeat.block} // {length}) * {length}"
-    ahead = [head, f"{runs} = {render_code(_load_at(repeat, firsts))}"]
+    load = f"{runs} = {render_code(_load_at(repeat, firsts))}"
     spread = [":" for _ in repeat.shape]
     spread.insert(repeat.axis + 1, "None")
     sizes = list(repeat.shape)
     sizes[repeat.axis : repeat.axis + 1] = [f"{repeat.block} // {length}", length]
     wide, shape = ", ".join(sizes), ", ".join(repeat.shape)
     tile = f"tl.reshape(tl.broadcast_to({runs}[{', '.join(spread)}], ({wide})), ({shape},))"
-    if repeat.is_joined:
-        rank, joins = len(repeat.shape), int(repeat.divisor).bit_length() - 1
-        copies = free_name("copies", taken)
-        ahead.append(f"{copies} = tl.join({runs}, {runs})")
-        for _ in range(joins - 1):
-            inner, copies = copies, free_name("copies", taken)
-            ahead.append(f"{copies} = tl.join({inner}, {inner})")
-        own = range(repeat.axis + 1)
-        order = [*own, *range(rank, rank + joins), *range(repeat.axis + 1, rank)]
-        tile = f"tl.reshape(tl.permute({copies}, {tuple(order)}), ({shape},))"
     mask, fill = argument_of(repeat.call, 1, "mask"), argument_of(repeat.call, 2, "other")
     if mask is not None and fill is not None and count_uses(repeat.mask or mask, _RANGE):
         tile = f"tl.where({render_code(mask)}, {tile}, {render_code(fill)})"
-    return list(map(parse_statement, ahead)), parse_expression(tile)
+    return [parse_statement(head), parse_statement(load)], parse_expression(tile)
 
 
 def _load_at(repeat: _Repeat, firsts: str) -> cst.Call:
