@@ -99,6 +99,13 @@ def test_what_lies_across_a_result_is_read_a_sector_an_element(analysed, functio
     assert moved(turned) == moved(plain) == (SQUARE, SQUARE)
 
 
+def test_scalars_are_read_and_written_as_one_element(analysed):
+    analysis = analysed(lambda x, _: double(x).sum() / 3)
+    total = analysis.kernels[-1]
+    assert total.launch.name == "aten.div"
+    assert moved(total) == (32, 32)  # a sector each
+
+
 def test_calls_are_counted(analysed):
     def run(x, _):
         for _ in range(32):

@@ -65,7 +65,7 @@ def _walked_sectors(use: TensorUse, result: TensorUse) -> int:
     """
     rank, block = len(result.shape), 256 if use.dtype.itemsize >= 4 else 512
     missing = rank - len(use.shape)
-    if missing < 0 or not result.numel:
+    if missing < 0 or not rank or not result.numel:
         return 0
     steps = [0] * missing + [s * (n > 1) for n, s in zip(use.shape, use.stride, strict=True)]
     order = sorted(range(rank), key=lambda dim: -result.stride[dim])
