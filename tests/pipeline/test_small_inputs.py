@@ -178,7 +178,7 @@ def test_a_larger_shape_at_which_the_winner_is_slower_is_left_to_the_original():
 
 def test_several_shapes_are_left_to_the_original_at_once():
     result, _ = narrowed(World(RIGHT), 4000, 600, trials=[at(500, 0.7)])
-    assert "if x.numel() < 1000 or x.numel() > 1000:" in result.variant.source
+    assert "if x.numel() != 1000:" in result.variant.source
 
 
 @pytest.mark.parametrize("size", [3, 1000])

@@ -205,7 +205,7 @@ class KernelText:
 
     @cached_property
     def used(self) -> dict[str, JitFunction]:
-        """Its Triton functions that ``kernel`` reaches: others are of a test, or other shapes."""
+        """Triton functions that ``kernel`` reaches: others are of a test, or of other shapes."""
         return {name: f for name, f in self.functions.items() if name in self.reached}
 
     def constant(self, name: str) -> cst.BaseExpression | None:

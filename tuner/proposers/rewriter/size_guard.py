@@ -57,13 +57,13 @@ _SAME_ELEMENTS = frozenset(
 )
 """Methods whose result has as many elements as their tensor."""
 
-_ELEMENTS, _STRIDE = ".numel()", ".stride("
+_ELEMENTS, _RANK, _EXTENT, _STRIDE = ".numel()", ".dim()", ".shape[", ".stride("
 _EVEN = 16
 """Triton compiles a kernel for arguments that can be divided by it, and loads vectors then."""
 
 Sizes = Mapping[str, int]
-"""Sizes of a launcher's tensors by the expression for it: ``x.numel()``, ``x.shape[0]``,
-``x.stride(0)``."""
+"""Sizes of a launcher's tensors by the expression for it: ``x.numel()``, ``x.dim()``,
+``x.shape[0]``, ``x.stride(0)``."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,8 @@ class SizeBound:
     @property
     def condition(self) -> str:
         """Expression that is true where the original runs."""
+        if self.least == self.most:
+            return f"{self.size} != {self.least}"
         outside = [f"{self.size} < {self.least}"] if self.least else []
         outside += [] if self.most is None else [f"{self.size} > {self.most}"]
         outside += [f"{self.size} % {self.factor} != 0"] if self.factor > 1 else []
@@ -161,7 +163,8 @@ def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple
             continue
         yield f"{param}{_ELEMENTS}", math.prod(layout.shape)
         if isinstance(argument, cst.Name) and argument.value not in changed:
-            yield from ((f"{param}.shape[{axis}]", n) for axis, n in enumerate(layout.shape))
+            yield f"{param}{_RANK}", len(layout.shape)
+            yield from ((f"{param}{_EXTENT}{axis}]", n) for axis, n in enumerate(layout.shape))
             yield from ((f"{param}{_STRIDE}{axis})", n) for axis, n in enumerate(layout.strides))
 
 
@@ -219,7 +222,18 @@ def bounds_of(here: Sizes, trials: Sequence[tuple[Sizes, bool]]) -> tuple[SizeBo
                 bound = min(options, key=lambda b: sum(not b.holds(sizes) for sizes in held))
                 bounds[bound.size] = bound
                 kept.add(bound.size)
-    return tuple(bounds[size] for size in bounds if size in kept)
+    return tuple(_with_ranks([bounds[size] for size in bounds if size in kept], here))
+
+
+def _with_ranks(bounds: Sequence[SizeBound], here: Sizes) -> Iterator[SizeBound]:
+    """Yield bounds, those of an axis behind the number of axes: other calls may lack the axis."""
+    ranked = set[str]()
+    for bound in bounds:
+        tensor, _, axis = bound.size.replace(_STRIDE, _EXTENT).partition(_EXTENT)
+        if axis and (rank := f"{tensor}{_RANK}") in here and rank not in ranked:
+            ranked.add(rank)
+            yield SizeBound(rank, here[rank], here[rank])
+        yield bound
 
 
 def _distinct_sizes(here: Sizes, every: Sequence[Sizes]) -> list[str]:
@@ -231,7 +245,8 @@ def _distinct_sizes(here: Sizes, every: Sequence[Sizes]) -> list[str]:
     def kind_of(size: str) -> int:
         return 2 if _STRIDE in size else int(not size.endswith(_ELEMENTS))
 
-    order = sorted(here, key=lambda size: (kind_of(size), -here[size]))
+    named = [size for size in here if not size.endswith(_RANK)]
+    order = sorted(named, key=lambda size: (kind_of(size), -here[size]))
     seen: dict[tuple[int, tuple[int, ...]], str] = {}
     for size in order:
         if all(size in sizes for sizes in every):
