@@ -30,6 +30,7 @@ from solkit.core import (
     Configuration,
     Depth,
     EvolveSettings,
+    Forecast,
     Order,
     Proposal,
     Result,
@@ -42,7 +43,6 @@ from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
 from solkit.roofline.devices import find
 from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecast_splits
-from solkit.surrogate.plan import Forecast
 from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point

@@ -27,17 +27,7 @@ from solkit.errors import InputError
 from solkit.roofline.devices import with_clock
 from solkit.roofline.hard_bound import hard_ms
 from solkit.roofline.latency_floor import chain_floor_ms
-from solkit.roofline.precision_routes import PRECISIONS, Route, Rule, contraction_dtype
-
-__all__ = [
-    "PRECISIONS",
-    "PROTOCOLS",
-    "SCALAR_OPS",
-    "amounts_by_ceiling",
-    "at_observed_clock",
-    "bound",
-    "passes_by_pipe",
-]
+from solkit.roofline.precision_routes import Route, Rule, contraction_dtype
 
 PROTOCOLS = ("cold", "warm")
 """Places of the inputs at the start: in DRAM, or in L2 if they fit."""

@@ -16,8 +16,6 @@ from solkit.core import Configuration, Depth, Forecast, Value
 from solkit.surrogate.features import Array
 from solkit.surrogate.model import Contribution
 
-__all__ = ["Action", "Forecast", "Plan", "Ranked", "plan_actions"]
-
 EXPLORED = 0.15
 """Share of a budget that goes to candidates that may be better than they are thought to be."""
 

@@ -28,6 +28,7 @@ from solkit.core import (
     Configuration,
     Depth,
     Device,
+    Forecast,
     KernelFile,
     Value,
     canonical,
@@ -46,7 +47,7 @@ from solkit.surrogate.candidate_forecasts import (
 from solkit.surrogate.costs import Costs
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Contribution, Surrogate
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, plan_actions
+from solkit.surrogate.plan import Action, Plan, Ranked, plan_actions
 from solkit.surrogate.resource_limits import P_OVERLOAD, explain_overloads
 from solkit.surrogate.table import Entry, Table, table_of_entries
 from solkit.surrogate.trees import Forecasts

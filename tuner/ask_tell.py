@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from solkit.core import Configuration, Params, Space, canonical
+from solkit.core import Configuration, Forecast, Params, Space, canonical
 from solkit.errors import InputError
 from solkit.surrogate.features import Array
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.surrogate.plan import Action, Plan, Ranked
 from solkit.tuner.search import Search
 
 __all__ = ["AskTell", "PlanPrior"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from solkit.core import Triaged, Value, Worth, canonical
-from solkit.surrogate.plan import Forecast, Plan
+from solkit.core import Forecast, Triaged, Value, Worth, canonical
+from solkit.surrogate.plan import Plan
 
 __all__ = ["LEAST_SHARE", "TriageInputs", "triage_kernel"]
 

@@ -18,20 +18,8 @@ from typing import Any
 
 from solkit.core import Outcome, Source, StoredFacts, Verdict, canonical
 from solkit.core.codec import from_json, to_json
-from solkit.datasets.identifiers import MESSAGE_LIMIT, kernel_id, problem_id
+from solkit.datasets.identifiers import kernel_id, problem_id
 from solkit.errors import InputError
-
-__all__ = [
-    "MESSAGE_LIMIT",
-    "Document",
-    "Format",
-    "Imported",
-    "Labels",
-    "converted",
-    "imported_row",
-    "instant",
-    "numbered",
-]
 
 
 @dataclass(frozen=True)

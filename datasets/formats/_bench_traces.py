@@ -7,7 +7,6 @@ from typing import Any
 
 from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
-    MESSAGE_LIMIT,
     Document,
     Imported,
     Labels,
@@ -15,6 +14,7 @@ from solkit.datasets.formats._base import (
     imported_row,
     instant,
 )
+from solkit.datasets.identifiers import MESSAGE_LIMIT
 
 _STATUSES = {
     "PASSED": Verdict.CORRECT,

@@ -13,7 +13,6 @@ from typing import Any
 
 from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
-    MESSAGE_LIMIT,
     Document,
     Format,
     Imported,
@@ -21,6 +20,7 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
+from solkit.datasets.identifiers import MESSAGE_LIMIT
 
 _FIELDS = {"compiled", "correctness", "runtime"}
 _ERRORS = ("runtime_error", "compilation_error", "cuda_error", "other_error", "correctness_issue")

@@ -17,7 +17,6 @@ from typing import Any
 
 from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
-    MESSAGE_LIMIT,
     Document,
     Format,
     Imported,
@@ -25,6 +24,7 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
+from solkit.datasets.identifiers import MESSAGE_LIMIT
 
 _UNCHECKED = "timed by Triton's autotuner, which checks no results"
 _TRIED = re.compile(r"Autotuning kernel (?P<name>\S+) with config (?P<config>.*)")

@@ -20,8 +20,6 @@ from solkit.roofline.kernel.traffic_causes import (
     narrowest,
 )
 
-__all__ = ["CAUSES", "MATTERS", "ProblemNeeds", "cause_of"]
-
 CAUSES = (
     *traffic_causes.CAUSES,
     *library_causes.CAUSES,

@@ -30,10 +30,10 @@ from dataclasses import dataclass, field
 
 from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Measurement
 from solkit.core.quantities import amount, count
-from solkit.roofline.kernel.causes import MATTERS, ProblemNeeds, cause_of
+from solkit.roofline.kernel.causes import MATTERS, cause_of
 from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import prefetched_steps, resident
-from solkit.roofline.kernel.naming import format_count
+from solkit.roofline.kernel.naming import ProblemNeeds, format_count
 from solkit.roofline.kernel.savings import with_speedups
 from solkit.roofline.precision_routes import triton_precisions
 

@@ -22,7 +22,8 @@ from typing import Any
 
 from solkit.adapters import cubin, cutile_ir
 from solkit.adapters.cubin import CubinError, Function
-from solkit.adapters.cutile_ir import Machine, TileIrError
+from solkit.adapters.cutile_exits import TileIrError
+from solkit.adapters.cutile_ir import Machine
 from solkit.adapters.foreign_kernels import ForeignKernel
 from solkit.adapters.sass import Code, machine_code
 from solkit.adapters.triton_compiler import Compiled, Specialisation, load_error

@@ -30,8 +30,6 @@ from solkit.adapters.cutile_types import (
     tile_bytes,
 )
 
-__all__ = ["Machine", "TileIrError", "loop_tile_bytes", "triton_ir"]
-
 _OWN = "/cuda/tile/"
 """Folder of cuTile's own functions, which are inlined."""
 _MMA = (

@@ -90,7 +90,8 @@ def _answer_of_run(run: TuningResult) -> str:
 
 
 def _words_of_timing(timed: TimedParams | None) -> str:
-    from solkit.report.units import duration, format_settings
+    from solkit.core.quantities import duration
+    from solkit.report.units import format_settings
 
     if timed is None:
         return "nothing"

@@ -58,8 +58,6 @@ from solkit.surrogate.plan import Ranked
 from solkit.surrogate.ranking import RankSettings
 from solkit.tuner.interpreter_check import Checker
 
-__all__ = ["Evaluator", "Graded", "Grading", "Reward", "Stage"]
-
 _TOGETHER = 4
 """Candidates that are measured before the rest is held against what they took."""
 _MOST_KEPT = 10_000

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from solkit.core import Configuration, Depth, Value
+from solkit.core import Configuration, Depth, Forecast, Value
 from solkit.errors import InputError, JobDiedError
 from solkit.integrations.candidates import Key, ReadCandidate, candidate_key
 from solkit.integrations.grading import Graded
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.surrogate.model import Surrogate
-from solkit.surrogate.plan import Forecast, Ranked
+from solkit.surrogate.plan import Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
 
 _NO_INTERVAL = 2.0

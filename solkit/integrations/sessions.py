@@ -19,16 +19,6 @@ from solkit.integrations.client import Client
 from solkit.integrations.grading import PASSED_SCORE, Graded, Stage
 from solkit.integrations.grading_process import LIMIT_S, GradingProcess, GradingTarget
 
-__all__ = [
-    "METRICS",
-    "GradingTarget",
-    "Session",
-    "describe_grade",
-    "numbers_of",
-    "session",
-    "without_markers",
-]
-
 METRICS = ("combined_score", "measured", "sol_score")
 """Numbers of every grade, beside those of `solkit.integrations.grading.FEATURES`."""
 

@@ -14,8 +14,6 @@ from fractions import Fraction
 
 from solkit.errors import BudgetSpentError, InputError
 
-__all__ = ["Budget", "BudgetSpentError", "Reservation", "Spent"]
-
 _MILLION = 1_000_000
 
 

@@ -46,8 +46,9 @@ from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.spans import span
 
 if TYPE_CHECKING:
+    from solkit.core import Forecast
     from solkit.surrogate.model import Surrogate
-    from solkit.surrogate.plan import Forecast, Ranked
+    from solkit.surrogate.plan import Ranked
     from solkit.tuner.evolution.acquisition import Point
     from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
 

@@ -13,19 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from solkit.core import AnalysisStatus, Bound, Cause, Device, Gap, KernelAnalysis, Result, Verdict
+from solkit.core.quantities import amount, binary_bytes, duration
 from solkit.report.remedies import advice_on
-from solkit.report.units import amount, binary_bytes, duration, format_ratio
+from solkit.report.units import format_ratio
 from solkit.roofline.kernel.model import LAUNCH_US
-
-__all__ = [
-    "Advice",
-    "advice_of_rules",
-    "advice_on",
-    "advise",
-    "kernels_seen",
-    "launch_limited",
-    "out_of_resources",
-]
 
 _MOST = 3
 _NEAR = 1.1  # a gap not worth an engineer's day

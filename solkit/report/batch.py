@@ -20,8 +20,9 @@ from rich.table import Table
 
 from solkit.core import Batch, BatchItem, BatchStatus, HeldOut, Triaged, TuneVerdict, Worth
 from solkit.core.codec import chosen_fields
+from solkit.core.quantities import duration
 from solkit.report import tuning
-from solkit.report.units import duration, format_settings, shape_words
+from solkit.report.units import format_settings, shape_words
 
 SCHEMA = "solkit.batch/1"
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from solkit.core import Value
 from solkit.report import units
+from solkit.report.launch_schema import LaunchJson
 from solkit.report.overview import NamedReport, Time, launches_seen, time_of
-from solkit.report.schema import LaunchJson, ReportJson, ResultJson
+from solkit.report.schema import ReportJson, ResultJson
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from solkit.core import Bred, Evolved, EvolveStatus, Finalist, Gate, TimedParams, TuneVerdict
 from solkit.core.codec import chosen_fields, json_value
+from solkit.core.quantities import duration
 from solkit.report.tuning import (
     SearchView,
     effort_words,
@@ -21,7 +22,6 @@ from solkit.report.tuning import (
     timed_words,
     title_words,
 )
-from solkit.report.units import duration
 
 SCHEMA = "solkit.evolve/1"
 _MOST_SHOWN = 20  # variants in the tree on a terminal; the JSON and the HTML page have all

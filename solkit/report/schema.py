@@ -53,9 +53,10 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
-from solkit.report.advice import Advice, advice_of_rules, advice_on
+from solkit.report.advice import Advice, advice_of_rules
 from solkit.report.launch_schema import LaunchJson, launch_model
 from solkit.report.record_forms import Json, JsonModel, Number, RecordForm, Setting
+from solkit.report.remedies import advice_on
 from solkit.report.sources import Source, sources_of
 from solkit.roofline.hard_bound import slack_reasons
 

@@ -22,11 +22,12 @@ from solkit.core import (
     Value,
 )
 from solkit.core.codec import chosen_fields
+from solkit.core.quantities import duration
 from solkit.datasets.formats.triton_autotune import OPTIONS
 from solkit.extras import library
 from solkit.report.charts import log_ticks
 from solkit.report.palette import LIGHT
-from solkit.report.units import duration, format_settings, shape_words
+from solkit.report.units import format_settings, shape_words
 
 SCHEMA = "solkit.tune/1"
 

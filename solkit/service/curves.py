@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from solkit.report.units import duration
+from solkit.core.quantities import duration
 from solkit.service.store import Point
 
 _WIDTH, _HEIGHT = 360.0, 200.0

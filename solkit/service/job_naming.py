@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from solkit.report.units import duration, format_settings
+from solkit.core.quantities import duration
+from solkit.report.units import format_settings
 from solkit.service.store import Job
 from solkit.service.summaries import result_facts
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from solkit.core.quantities import duration
 from solkit.report.evolution import search_view
 from solkit.report.ranking import PlanView
 from solkit.report.tuning import SearchView
-from solkit.report.units import duration, format_settings
+from solkit.report.units import format_settings
 
 MOST_CHARACTERS = 4000
 _MOST_SHAPES = 6

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from solkit.adapters.cutile_ir import TileIrError
+from solkit.adapters.cutile_exits import TileIrError
 from tests.adapters.cutile_blocks import (
     Block,
     array,

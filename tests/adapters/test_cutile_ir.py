@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from solkit.adapters.cutile_ir import Machine, TileIrError, loop_tile_bytes, triton_ir
+from solkit.adapters.cutile_exits import TileIrError
+from solkit.adapters.cutile_ir import Machine, loop_tile_bytes, triton_ir
 from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.triton.requests import requests_of
 from solkit.core import Occupancy

@@ -14,8 +14,8 @@ from solkit.core import Configuration, Verdict
 from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
 from solkit.errors import InputError
-from solkit.integrations.evaluator import Evaluator, Graded, Grading, Stage
-from solkit.integrations.grading import FEATURES
+from solkit.integrations.evaluator import Evaluator, Grading
+from solkit.integrations.grading import FEATURES, Graded, Stage
 from solkit.measure.benches import RecordedBench
 from solkit.report.advice import advise
 from solkit.tuner.evolution.default_params import with_params

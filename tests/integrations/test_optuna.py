@@ -7,10 +7,10 @@ import pytest
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-from solkit.core import Configuration, Depth  # noqa: E402
+from solkit.core import Configuration, Depth, Forecast  # noqa: E402
 from solkit.errors import InputError, UnsupportedError  # noqa: E402
 from solkit.integrations.optuna import SurrogatePruner, SurrogateSampler  # noqa: E402
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked  # noqa: E402
+from solkit.surrogate.plan import Action, Plan, Ranked  # noqa: E402
 from solkit.tuner.ask_tell import AskTell  # noqa: E402
 
 BLOCKS, WARPS = (16, 32, 64, 128), (1, 2, 4)

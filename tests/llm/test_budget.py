@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from solkit.errors import InputError
-from solkit.llm.budget import Budget, BudgetSpentError
+from solkit.errors import BudgetSpentError, InputError
+from solkit.llm.budget import Budget
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -15,11 +15,11 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
 from cli_reports import NOT_MEASURED, report_of
 
-from solkit.core import Candidate, Configuration, Depth, Space
+from solkit.core import Candidate, Configuration, Depth, Forecast, Space
 from solkit.errors import UnsupportedError
 from solkit.pipeline import hinting
 from solkit.pipeline.hinting import Hint, hints_for_report, surely_better
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.surrogate.plan import Action, Plan, Ranked
 
 OWN = {"BLOCK": 64}
 MODEL = SimpleNamespace(

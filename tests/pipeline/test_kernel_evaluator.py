@@ -21,6 +21,7 @@ from solkit.core import (
     Configuration,
     Depth,
     EvolveSettings,
+    Forecast,
     MeasureSettings,
     Problem,
     Space,
@@ -38,7 +39,7 @@ from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.roofline.devices import find
-from solkit.surrogate.plan import Action, Forecast, Ranked
+from solkit.surrogate.plan import Action, Ranked
 from solkit.tuner.evolution import Point
 from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 from solkit.tuner.interpreter_check import Checkers

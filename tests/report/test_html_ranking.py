@@ -13,11 +13,11 @@ pytest.importorskip("jinja2", reason="the pages need solkit[report]")
 sys.path.append(str(Path(__file__).parent))
 from test_html import Parsed
 
-from solkit.core import Configuration, Depth
+from solkit.core import Configuration, Depth, Forecast
 from solkit.report.html import ranking_page
 from solkit.report.ranking import as_json
 from solkit.surrogate.model import Contribution
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.surrogate.plan import Action, Plan, Ranked
 
 NOW = datetime(2026, 11, 24, 3, tzinfo=timezone.utc)
 NASTY = "</style><script>alert(1)</script>"

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from solkit.core import Configuration, Depth
+from solkit.core import Configuration, Depth, Forecast
 from solkit.errors import InputError
 from solkit.roofline import devices
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.surrogate.plan import Action, Plan, Ranked
 from solkit.tuner.ask_tell import AskTell
 
 H100 = devices.find("h100-sxm")

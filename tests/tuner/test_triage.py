@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.core import Configuration, Depth, Worth
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.core import Configuration, Depth, Forecast, Worth
+from solkit.surrogate.plan import Action, Plan, Ranked
 from solkit.tuner.triage import TriageInputs, triage_kernel
 
 OWN = {"BLOCK": 16}

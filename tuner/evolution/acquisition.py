@@ -45,8 +45,8 @@ from solkit.surrogate.gaussian_process import GaussianProcess
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from solkit.core import Forecast
     from solkit.surrogate.out_of_distribution import VarianceComponents
-    from solkit.surrogate.plan import Forecast
 
     Array = NDArray[np.float64]
 

@@ -19,8 +19,6 @@ from solkit.tuner.proposers.protected_problem import Kept, Original, unify_line_
 from solkit.tuner.proposers.safety import check_safe
 from solkit.tuner.proposers.untrusted_source import Reason, RefusedError
 
-__all__ = ["Answer", "Reader", "Reason", "Refusal"]
-
 MOST_ANSWER_BYTES = 512 << 10
 _MOST_INTENT = 200  # characters
 _LANGUAGES = {"python", "python3", "py"}

@@ -15,8 +15,6 @@ from solkit.analysis.common.warp_roles import warp_roles
 from solkit.analysis.common.warp_throughput import paces_of
 from solkit.core import InstructionCount, InstructionMix
 
-__all__ = ["KINDS", "instruction_mix"]
-
 _LANE_FLOPS = {
     **dict.fromkeys(("FADD", "FADD32I", "FMUL", "FMUL32I", "FHADD", "DADD", "DMUL"), 1),
     **dict.fromkeys(("FFMA", "FFMA32I", "FADD2", "FMUL2", "FHFMA", "DFMA"), 2),

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Function, Location, Operation, element_bits
+from solkit.analysis.common.ptx_code import Place
 from solkit.analysis.triton.shared_addresses import (
-    Place,
     SharedInstruction,
     barriers_of,
     instructions_of,

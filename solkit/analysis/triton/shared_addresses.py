@@ -23,8 +23,6 @@ import numpy as np
 from solkit.analysis.common.ptx_code import ADDRESS, Place, Statement, read_ptx
 from solkit.analysis.common.ptx_numbers import OPERATIONS, Array, as_bits, operation, type_of
 
-__all__ = ["Place", "SharedInstruction", "barriers_of", "instructions_of", "shared_instructions"]
-
 
 @dataclass(frozen=True, eq=False)
 class SharedInstruction:

@@ -22,8 +22,6 @@ from solkit.measure.anti_cheating.output_aliasing import Outputs, tensors_in
 from solkit.measure.anti_cheating.probes import Background, Globals, stream_findings
 from solkit.measure.anti_cheating.replaced_functions import Identities
 
-__all__ = ["CheatDetector", "Finding", "record_originals"]
-
 _known: Identities | None = None
 
 

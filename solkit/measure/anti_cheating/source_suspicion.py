@@ -15,8 +15,6 @@ from typing import Union
 from solkit.core.parsing import syntax_tree
 from solkit.measure.anti_cheating import Finding
 
-__all__ = ["Finding", "suspicions"]
-
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 # No kernel may replace anything under these names: clocks, waiting, events, profiler, comparing.

@@ -53,16 +53,6 @@ from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.sensitivity.needed import LIMIT_S
 from solkit.measure.timing.machine import Machine
 
-__all__ = [
-    "Checks",
-    "Effects",
-    "Setup",
-    "Shared",
-    "observe_effects",
-    "pack_inputs",
-]
-
-
 _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic

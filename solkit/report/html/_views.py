@@ -9,6 +9,7 @@ from solkit.core import Verdict
 from solkit.report import charts
 from solkit.report.diff import Group, compare_reports, source_diff
 from solkit.report.html import _plotly
+from solkit.report.launch_schema import LaunchJson
 from solkit.report.overview import (
     NamedReport,
     Time,
@@ -20,7 +21,7 @@ from solkit.report.overview import (
     worst,
     worst_first,
 )
-from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson
+from solkit.report.schema import DeviceJson, ReportJson, ResultJson
 from solkit.report.source_lines import Line, lines
 from solkit.report.sources import Source
 from solkit.report.widgets import evidence_label

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from solkit.adapters import sass
-from solkit.analysis.common.instructions import KINDS, instruction_mix
+from solkit.analysis.common.instruction_kinds import KINDS
+from solkit.analysis.common.instructions import instruction_mix
 
 DATA = Path(__file__).parents[2] / "adapters" / "data"
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from solkit.core import Configuration, Order
+from solkit.core import Configuration, Forecast, Order
 from solkit.surrogate.out_of_distribution import VarianceComponents
-from solkit.surrogate.plan import Forecast
 from solkit.tuner.evolution import Frontier, Point, Shares
 
 SD = 0.5

@@ -7,8 +7,8 @@ from pathlib import Path
 import hostile_answers as answers
 import pytest
 
-from solkit.tuner.proposers.answers import Answer, Reader, Reason, Refusal
-from solkit.tuner.proposers.untrusted_source import RefusedError
+from solkit.tuner.proposers.answers import Answer, Reader, Refusal
+from solkit.tuner.proposers.untrusted_source import Reason, RefusedError
 
 HOSTILE, BENIGN = list(answers.hostile()), list(answers.benign())
 MOST_S = 5.0  # for one answer, on a busy machine

@@ -9,9 +9,9 @@ import pytest
 from model_fakes import CANARY_KEY, Scripted, brief_of, completion, says, serving, talks
 
 from solkit.core import Checked
-from solkit.errors import InputError, ModelGoneError, TraceError
+from solkit.errors import BudgetSpentError, InputError, ModelGoneError, TraceError
 from solkit.llm import keys
-from solkit.llm.budget import Budget, BudgetSpentError
+from solkit.llm.budget import Budget
 from solkit.llm.client import Failure, Reply, Trouble
 from solkit.llm.endpoint import Endpoint, Limits
 from solkit.llm.local import LocalModel
