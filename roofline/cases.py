@@ -10,8 +10,6 @@ from solkit.roofline import hard_bound
 from solkit.roofline.bound import bound
 from solkit.roofline.kernel.gap import decompose_gap
 
-__all__ = ["bound_of_case", "deployed_protocol", "fusion_of_case", "unmeasured", "where_needed"]
-
 
 def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Result:
     """Return the result of a candidate that is not measured yet.

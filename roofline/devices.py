@@ -28,21 +28,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "Hardware",
-    "Sku",
-    "aliases",
-    "architecture_of",
-    "assemble",
-    "at_any_clock",
-    "catalogue",
-    "catalogue_key",
-    "find",
-    "find_sku",
-    "namesakes",
-    "with_clock",
-]
-
 Pipe = Literal[
     "l2",
     "fp32",

@@ -27,8 +27,6 @@ from solkit.roofline.names import short_name
 from solkit.roofline.work import work_of_live
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
-__all__ = ["Kernels"]
-
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 _LINES = re.compile(r"L(\d+)(?:-L?(\d+))?")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)?")

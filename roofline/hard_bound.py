@@ -21,8 +21,6 @@ from solkit.core import Bound, Device, Needed, OpWork, Resource, Tolerance, Work
 from solkit.roofline.names import short_name
 from solkit.roofline.precision_routes import contraction_dtype
 
-__all__ = ["hard_ms", "hard_times_ms", "slack_reasons", "where_needed"]
-
 SHORTCUTS = {
     "": "what becomes of its output may leave less to compute.",
     "attention": "its mask, equal operands, or what becomes of its result may leave less to "

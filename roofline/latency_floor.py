@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from solkit.core import Chain, Device
 
-__all__ = ["EXCHANGE_CYCLES", "chain_floor_ms"]
-
 EXCHANGE_CYCLES = 180
 """A load from the shared memory of another SM, on an H100 PCIe: Luo et al., "Benchmarking and
 Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking" (2024), section on distributed

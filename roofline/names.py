@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["short_name"]
-
 
 def short_name(op: str) -> str:
     """``"softmax"`` for ``"aten._softmax"``, ``"layer_norm"`` for ``"aten.native_layer_norm"``."""

@@ -18,8 +18,6 @@ from solkit.core import ClockKind, Device
 from solkit.errors import UnknownDeviceError, UnsupportedError
 from solkit.roofline.devices import Hardware, Sku, architecture_of, assemble, find_sku
 
-__all__ = ["driver_version", "live_device", "live_devices"]
-
 _MEMORY_SLICES = 8  # of a GPU that can be divided: NVIDIA MIG User Guide, "GPU instance profiles"
 
 

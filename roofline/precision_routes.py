@@ -34,16 +34,6 @@ from solkit.core import Bound, Device, PricedRoute, Tolerance, default_tolerance
 from solkit.core.rounding import ROUNDOFF, computing_share
 from solkit.errors import InputError
 
-__all__ = [
-    "PRECISIONS",
-    "TRITON_PRECISIONS",
-    "Route",
-    "Rule",
-    "admitted_mark",
-    "contraction_dtype",
-    "triton_precisions",
-]
-
 PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
 """Ways to compute contractions: as the tolerance allows, as declared, or in that dtype."""
 

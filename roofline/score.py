@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from solkit.core import Bound, ClockKind, Device, Score, Verdict
 
-__all__ = ["CLOCK_MARGIN", "score", "sol_score", "time_verdict"]
-
-
 CLOCK_MARGIN = 0.99
 """An H100 ran at 1995 MHz although NVML allows 1980: docs/lab/calibration.md."""
 

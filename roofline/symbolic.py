@@ -21,17 +21,6 @@ from solkit.errors import InputError
 from solkit.roofline.bound import SCALAR_OPS, amounts_by_ceiling, bound
 from solkit.roofline.precision_routes import Rule, contraction_dtype
 
-__all__ = [
-    "Formula",
-    "SymbolicBound",
-    "SymbolicWork",
-    "amounts_of",
-    "explained_formulas",
-    "multiples",
-    "named_sizes",
-    "symbolic_bound",
-]
-
 READ, WRITTEN = "dram read", "dram written"
 _DEGREE = 4  # attention is of degree 4: batch, heads, queries, keys
 _TRIED = 3  # sizes besides the problem's own at which each formula is checked

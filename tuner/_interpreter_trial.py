@@ -49,9 +49,6 @@ from solkit.tuner._trial_sizes import (
     sizes_to_try,
 )
 
-__all__ = ["check_alone", "differing_configs", "judge", "prepare", "warm_up"]
-
-
 _PARENT_S, _VARIANT_S = 0.4, 0.6
 """Seconds for each launch; a launch cut short is a sample of its programs."""
 

@@ -18,8 +18,6 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from solkit.kernelfiles import Workload
 
-__all__ = ["OWN", "Change", "changed_inputs", "has_plain_values", "noted_strides"]
-
 _PADDING = 3
 """Elements between rows: with it, rows of even length begin at odd places."""
 _STEP = 0.5  # largest change of a constant

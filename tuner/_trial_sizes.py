@@ -16,17 +16,6 @@ from solkit.core import Value
 from solkit.kernelfiles import LoadedKernel
 from solkit.tuner._trial_inputs import Change
 
-__all__ = [
-    "SizeLimits",
-    "TrialSize",
-    "by_length",
-    "even_sizes",
-    "fixed_weight",
-    "possible_limits",
-    "size_values",
-    "sizes_to_try",
-]
-
 _SIDE = 128
 """Size that sizes shrink to on average: two tiles of most kernels."""
 _MOST_SIDES = 3

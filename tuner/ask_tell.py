@@ -17,8 +17,6 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.plan import Action, Plan, Ranked
 from solkit.tuner.search import Search
 
-__all__ = ["AskTell", "PlanPrior"]
-
 _KERNEL = "kernel file"  # the parameter that tells several kernels apart
 _NINETY = 1.645  # standard deviations on either side of the mean of a 90 % interval
 

@@ -16,16 +16,6 @@ from solkit.core import Configuration, Outcome
 from solkit.measure.benches import AHEAD, HANDFUL, Bench
 from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = [
-    "Choose",
-    "GpuSeconds",
-    "Heard",
-    "drive_bench",
-    "first_open",
-    "gpu_count",
-    "pending_target",
-]
-
 Choose = Callable[[Sequence[TuningProblem]], TuningProblem]
 """Choice of the task that gets the next place among those that go on; never called with none."""
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from solkit.core import Outcome, Params, Space, Value, Verdict
 from solkit.measure.checking.remedies import is_about_form, remedy_of, wants_resources
 
-__all__ = ["ENOUGH", "CommonFailure", "failure_reason", "find_common_failure"]
-
 ENOUGH = 6
 """Configurations that fail alike, the one in use among them."""
 

@@ -23,8 +23,6 @@ from solkit.tuner.tuning_results import TuningResult, results_of_runs, time_coun
 if TYPE_CHECKING:
     from solkit.datasets.store import Added, Store
 
-__all__ = ["VARIABLE", "Database", "DatabaseLocation", "default_folder", "has_shape"]
-
 VARIABLE = "SOLKIT_TUNING"
 """The environment variable that names another place than `default_folder`."""
 

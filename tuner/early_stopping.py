@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from solkit.core.tuning import Stopped
 
-__all__ = ["EarlyStopping", "TaskSettings"]
-
 
 @dataclass(frozen=True)
 class TaskSettings:

@@ -23,17 +23,6 @@ from solkit.measure.benches import Bench
 from solkit.measure.timing.comparison_statistics import LIKENESS, TICK_MS, compute_ratio, difference
 from solkit.tuner.tuning_problem import REPEAT, TuningProblem, identity_of
 
-__all__ = [
-    "FINALISTS",
-    "Judge",
-    "JudgeAll",
-    "Pair",
-    "head_to_head",
-    "heads_to_heads",
-    "judge_best",
-    "judge_bests",
-]
-
 Judge = Callable[[Configuration, Configuration], Final]
 """Compares a challenger (the second) with the configuration in use (the first)."""
 

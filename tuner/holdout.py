@@ -16,18 +16,6 @@ from solkit.core import Configuration, Difference, Final, HeldOut, Value
 from solkit.tuner.head_to_head import Judge, JudgeAll, Pair
 from solkit.tuner.transfer_prior import shape_distance
 
-__all__ = [
-    "SAME",
-    "SLACK",
-    "Winner",
-    "held_where_same",
-    "nearest_shape",
-    "pass_gate",
-    "pass_gates",
-    "smaller_shapes",
-    "spread_shapes",
-]
-
 SLACK = 0.01
 """Share by which slower counts as equal, if no difference is shown: the likeness of two builds."""
 

@@ -30,8 +30,6 @@ from solkit.core import Brief, Checked, Value
 from solkit.errors import InputError, JobDiedError, SolkitError, UnsupportedError
 from solkit.processes.jobs import Jobs, SandboxedJobs
 
-__all__ = ["NO_PARENT", "Checker", "Checkers"]
-
 NO_PARENT = "The interpreter does not run its parent"
 """How the reason begins that leaves all variants of a parent unchecked."""
 

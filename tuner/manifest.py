@@ -36,18 +36,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from solkit.core import Profile, ProfiledKernel, ProfiledOp, ProfiledProblem, Value
 from solkit.errors import InputError
 
-__all__ = [
-    "LEAST_SHARE",
-    "Limits",
-    "Manifest",
-    "ManifestEntry",
-    "Workload",
-    "parse_manifest",
-    "profiled_manifest",
-    "read_manifest",
-    "write_manifest",
-]
-
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["SolKitSampler", "StudySampler", "space_of", "trial_value", "value_of"]
-
 _STEPS = 64
 """A number with more values than this is searched at so many of them."""
 

@@ -14,8 +14,6 @@ from solkit.tuner.search.priors import PointKey, point_key
 with needed("optuna"):
     import optuna
 
-__all__ = ["OptunaSearch"]
-
 _TRIES, _TRIES_GP = 200, 3  # for a legal point not asked for before: then one is drawn at random
 _ENQUEUED = 10  # picks of the prior
 

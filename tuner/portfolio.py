@@ -30,14 +30,6 @@ from typing import Protocol, TypeVar
 
 from solkit.measure.benches.recorded import Cost
 
-__all__ = [
-    "Contender",
-    "PortfolioSettings",
-    "choose_round_robin",
-    "choose_task",
-    "portfolio_choice",
-]
-
 
 class Contender(Protocol):
     """Facts about a task that the policy needs; see `solkit.tuner.tuning_problem.TuningProblem`."""

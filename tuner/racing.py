@@ -14,8 +14,6 @@ from solkit.measure.benches import Bench
 from solkit.tuner.bench_driver import GpuSeconds, Heard, gpu_count
 from solkit.tuner.tuning_problem import REPEAT, TuningProblem
 
-__all__ = ["race_contenders"]
-
 _ROUNDS = 3
 
 

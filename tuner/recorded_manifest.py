@@ -36,8 +36,6 @@ from solkit.datasets.launch_recordings import (
 from solkit.errors import InputError
 from solkit.tuner.manifest import Manifest, ManifestEntry, Workload, profiled_manifest
 
-__all__ = ["profiled_manifest_of", "recorded_manifest", "tuned_folder_of"]
-
 
 def recorded_manifest(
     folder: str | os.PathLike[str], known_programs: Collection[str] = ()

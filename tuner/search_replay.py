@@ -24,30 +24,20 @@ from solkit.errors import InputError
 from solkit.tuner.search import Prior, Recordings, Search
 from solkit.tuner.search.priors import PointKey, point_key
 
-__all__ = [
-    "METHODS",
-    "Method",
-    "RecordedSpace",
-    "Replay",
-    "prior_from_recordings",
-    "read_spaces",
-    "replay_method",
-]
-
 SCHEMA = "solkit.replay/1"
 
 LEAST = 60
 """Configurations of a kernel at a shape in a store that count as a recorded space."""
 
 
-class SearchMethod(Protocol):
+class _SearchMethod(Protocol):
     """Search that is replayed: anything that asks for points and is told times."""
 
     def ask(self, number: int = 1) -> list[Params]: ...
     def tell(self, params: Params, time_ms: float | None) -> None: ...
 
 
-Method = Callable[["RecordedSpace", Prior | None, int], SearchMethod]
+Method = Callable[["RecordedSpace", Prior | None, int], _SearchMethod]
 """Constructor of a search from a space, a prior and a seed."""
 
 
@@ -138,17 +128,17 @@ class _Random:
         """Ignore the time: nothing is learned."""
 
 
-def _search_method(space: RecordedSpace, prior: Prior | None, seed: int) -> SearchMethod:
+def _search_method(space: RecordedSpace, prior: Prior | None, seed: int) -> _SearchMethod:
     return Search(space.space, prior=prior, seed=seed)
 
 
-def _tpe_method(space: RecordedSpace, prior: Prior | None, seed: int) -> SearchMethod:
+def _tpe_method(space: RecordedSpace, prior: Prior | None, seed: int) -> _SearchMethod:
     from solkit.tuner.optuna_samplers import OptunaSearch
 
     return OptunaSearch.tpe_sampler(space.space, prior, seed)
 
 
-def _optuna_gp(space: RecordedSpace, prior: Prior | None, seed: int) -> SearchMethod:
+def _optuna_gp(space: RecordedSpace, prior: Prior | None, seed: int) -> _SearchMethod:
     from solkit.tuner.optuna_samplers import OptunaSearch
 
     return OptunaSearch.gaussian_process_sampler(space.space, prior, seed)
@@ -202,7 +192,7 @@ def replay_method(
     return Replay(space.name, name, seeds, fractions)
 
 
-def _score_curve(space: RecordedSpace, asks: SearchMethod, budget: int) -> list[float]:
+def _score_curve(space: RecordedSpace, asks: _SearchMethod, budget: int) -> list[float]:
     """Return the score after each measurement of another configuration."""
     seen: set[PointKey] = set()
     curve: list[float] = []

@@ -23,8 +23,6 @@ from solkit.tuner.storage import PatientStorage, open_storage
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-__all__ = ["SharedPlace"]
-
 _PREFIX = "solkit tuning"
 _ROW, _FACTS, _SOURCE = "row", "facts", "source"
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import URL
 
-__all__ = ["VARIABLE", "PatientStorage", "default_url", "open_storage"]
-
 VARIABLE = "SOLKIT_STUDIES"
 """The environment variable that names another folder for `default_url`."""
 

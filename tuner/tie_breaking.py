@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from solkit.tuner.search import Prior
     from solkit.tuner.tuning_problem import TrialSummary
 
-__all__ = ["are_times_alike", "choose_among_equals"]
-
 _LIKE = 0.007  # by so much a kernel's times differ from its own in another process
 _LIKE_SHORT, _SHORT_MS = 0.02, 0.01  # the same of short calls
 _WARP = 32

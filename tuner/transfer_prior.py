@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["CompositePrior", "TransferPrior", "shape_distance"]
-
 _NOISE = 0.02
 """Standard deviation of log2 of a time that was measured at the target: 1.4 %."""
 _OTHER_GPU = 0.07

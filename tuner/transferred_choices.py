@@ -17,8 +17,6 @@ from solkit.errors import InputError
 from solkit.tuner.emitters import ALIASES
 from solkit.tuner.transfer_prior import shape_distance
 
-__all__ = ["CHOICES", "ChoicesElsewhere"]
-
 CHOICES = 4
 """So many distinct ones are measured at the most."""
 

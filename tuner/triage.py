@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from solkit.core import Forecast, Triaged, Value, Worth, canonical
 from solkit.surrogate.plan import Plan
 
-__all__ = ["LEAST_SHARE", "TriageInputs", "triage_kernel"]
-
 LEAST_SHARE = 0.02
 """The share of a call that must seem to be saved. Less is within what the surrogate errs by."""
 

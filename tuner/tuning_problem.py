@@ -23,8 +23,6 @@ from solkit.tuner.early_stopping import EarlyStopping, TaskSettings
 from solkit.tuner.search import Prior, Search
 from solkit.tuner.tie_breaking import are_times_alike, choose_among_equals
 
-__all__ = ["DEFAULT", "REPEAT", "SEARCH", "TrialSummary", "TuningProblem", "identity_of"]
-
 DEFAULT, SEARCH, REPEAT = "default", "search", "repeat"
 """`Configuration.chosen_by` of what a task asks for."""
 

@@ -36,18 +36,6 @@ from solkit.core import (
 )
 from solkit.measure.timing.median_interval import median_interval
 
-__all__ = [
-    "Key",
-    "TuningResult",
-    "agreed_results",
-    "decision_row",
-    "finding_of",
-    "results_by_key",
-    "results_of_runs",
-    "time_configuration",
-    "time_counts",
-]
-
 DECISION = "tuning"
 """The name in `Outcome.extra` under which a decision says what it rests on."""
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from solkit.roofline.best.graph import NoPlanError
 
-__all__ = ["Axes", "Dims", "Sizes", "size_of"]
-
 Dim = tuple[int, ...]
 Dims = tuple[Dim, ...]
 Sizes = Mapping[int, int]

@@ -14,8 +14,6 @@ from solkit.roofline.best.axes import Sizes
 from solkit.roofline.best.graph import NoPlanError
 from solkit.roofline.best.search import Derivation
 
-__all__ = ["compiled", "equal_sizes"]
-
 SHAPES = 3
 _MOST_ELEMENTS = 1 << 21  # of all inputs together
 _TOLERANCE = 1e-9

@@ -9,8 +9,6 @@ from solkit.ops import Family, operator
 from solkit.roofline.best.axes import Axes, Dim, Dims, MismatchError
 from solkit.roofline.best.graph import Graph, Node, Ref
 
-__all__ = ["Dimensions", "per_axis", "reduced_dims"]
-
 SAME = frozenset(
     "_softmax _safe_softmax _log_softmax softmax log_softmax cumsum cumprod logcumsumexp flip tril "
     "triu clone detach alias lift_fresh _to_copy contiguous roll".split()

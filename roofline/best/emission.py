@@ -26,8 +26,6 @@ from solkit.roofline.best.ordering import (
 from solkit.roofline.best.simplify import canonical
 from solkit.roofline.best.terms import Equation, Labels, Term, Triangle
 
-__all__ = ["PlannedTerm", "Tensor", "Writer"]
-
 _SHAPES = {
     **dict.fromkeys(("view", "_unsafe_view", "reshape", "expand"), 1),
     **dict.fromkeys(("zeros", "ones", "full", "empty"), 0),

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Graph", "NoPlanError", "Node", "Ref", "Value", "live_nodes", "mapped", "refs_of"]
-
 
 class NoPlanError(Exception):
     """The search cannot follow a program; the message says why."""

@@ -15,8 +15,6 @@ from solkit.roofline.best.axes import Sizes
 from solkit.roofline.best.simplify import free_labels
 from solkit.roofline.best.terms import Equation, Labels, Leaf, Term, Triangle
 
-__all__ = ["Applied", "Counted", "Joined", "Plan", "Source", "best_order", "phases"]
-
 SCALAR = 8.0
 _MOST_LEAVES = 8
 _MOST_CONDITIONS = 8

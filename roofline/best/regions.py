@@ -16,8 +16,6 @@ from solkit.roofline.best.dimensions import Dimensions, per_axis, reduced_dims
 from solkit.roofline.best.graph import Graph, Node, Ref, live_nodes
 from solkit.roofline.best.terms import Equation, Labels, Leaf, Term, Triangle
 
-__all__ = ["Regions"]
-
 MOST_TERMS = 8
 
 Terms = tuple[Term, ...]

@@ -9,8 +9,6 @@ from typing import Any
 
 from solkit.roofline.best.graph import Graph, Node, Ref, Value, mapped
 
-__all__ = ["rewritten"]
-
 
 def rewritten(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     """Return a graph with equal operators merged and identities applied, and their names."""

@@ -16,8 +16,6 @@ from solkit.roofline.best.rewrites import rewritten
 from solkit.roofline.best.simplify import canonical, merged_terms, simplified
 from solkit.roofline.best.terms import Labels, Leaf, Term, Triangle
 
-__all__ = ["Derivation", "derive"]
-
 _FREE = frozenset(
     "view _unsafe_view reshape t transpose permute unsqueeze squeeze expand slice select alias "
     "detach clone _to_copy literal zeros ones full eye empty arange split unbind lift_fresh".split()

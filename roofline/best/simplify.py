@@ -11,8 +11,6 @@ from dataclasses import replace
 from solkit.roofline.best.axes import Axes
 from solkit.roofline.best.terms import Equation, Labels, Leaf, Term
 
-__all__ = ["canonical", "free_labels", "merged_terms", "simplified"]
-
 
 def simplified(term: Term, labels: Labels, axes: Axes, normalised: Mapping[int, int]) -> Term:
     """Return a term with fewer equations and leaves; the number 0 if no indices solve them.

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from solkit.roofline.best.axes import Sizes
 
-__all__ = ["Equation", "Labels", "Leaf", "Term", "Triangle"]
-
 Dim = tuple[int, ...]
 
 

@@ -20,8 +20,6 @@ from solkit.adapters.fake_cuda import known_value, taken_apart
 from solkit.ops import operator
 from solkit.roofline.best.graph import Graph, Node, NoPlanError, Ref, Value, mapped
 
-__all__ = ["trace_graph"]
-
 _MOST_LITERALS = 64
 _IGNORED = ("_linalg_check_errors", "_assert_async", "_assert_tensor_metadata")
 

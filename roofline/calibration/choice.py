@@ -9,8 +9,6 @@ from solkit.core import Ceiling, Device
 from solkit.roofline.calibration import store
 from solkit.roofline.calibration.record import Calibration, Reading, Regime
 
-__all__ = ["Chosen", "calibrated", "choose", "doubts"]
-
 _MIXES = ("read", "copy", "write")
 _END_TO_END = (Regime.BURST, Regime.SUSTAINED)
 _COUNTING_ERROR = 1.002  # of the SM clock, by a global timer that ticks every us of about 1 ms

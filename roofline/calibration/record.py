@@ -19,8 +19,6 @@ from typing import Final, Literal
 
 from solkit.core import Conditions
 
-__all__ = ["SCHEMA", "Calibration", "Gpu", "Reading", "Regime", "Software", "Timer"]
-
 SCHEMA: Final = "solkit.calibration/1"
 
 

@@ -13,8 +13,6 @@ from solkit.core.codec import from_json, to_json
 from solkit.errors import InputError
 from solkit.roofline.calibration.record import Calibration
 
-__all__ = ["VARIABLE", "check_room", "folder", "own", "read", "save", "shipped"]
-
 VARIABLE = "SOLKIT_CALIBRATIONS"
 """The environment variable that names another folder for the user's own calibrations."""
 

@@ -26,8 +26,6 @@ from solkit.core import (
 )
 from solkit.core.quantities import binary_bytes, duration
 
-__all__ = ["CHANGES", "changes_between", "guessed_alone", "modelled_time_ms"]
-
 CHANGES: Mapping[str, str] = MappingProxyType(
     {
         "does_not_run": "it no longer compiles, or does not fit the GPU",

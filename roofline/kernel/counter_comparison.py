@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from solkit.core import Counters, Demand, KernelAnalysis
 
-__all__ = ["CounterComparison", "compared", "requested_sectors"]
-
 _FAR = 0.2
 """Beyond this ratio the model disagrees with the counters."""
 _TELLING = 0.01

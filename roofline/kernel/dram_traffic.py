@@ -15,8 +15,6 @@ import numpy as np
 
 from solkit.core import Reuse, Stream
 
-__all__ = ["Traffic", "crossing_bytes", "dram_traffic", "lost_share"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _WAYS = 16

@@ -10,8 +10,6 @@ from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.model import model_launch_time
 from solkit.roofline.kernel.occupancy import occupancy
 
-__all__ = ["described", "occupancy_of"]
-
 
 def described(facts: Facts, device: Device, compile_s: float = 0.0) -> KernelAnalysis:
     """Return a launch with its occupancy, its demand of the device, and the modelled time.

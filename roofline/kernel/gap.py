@@ -37,8 +37,6 @@ from solkit.roofline.kernel.naming import ProblemNeeds, format_count
 from solkit.roofline.kernel.savings import with_speedups
 from solkit.roofline.precision_routes import triton_precisions
 
-__all__ = ["FACTORS", "decompose_gap", "modelled_ms"]
-
 FACTORS = (
     *("extra work", "wrong pipe", "sustained rates", "extra traffic", "instructions", "tail"),
     *("latency", "dispatch", "launch", "clock", "unexplained"),

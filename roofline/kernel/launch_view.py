@@ -19,8 +19,6 @@ from solkit.roofline.kernel.model import (
     together,
 )
 
-__all__ = ["LaunchView"]
-
 _NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
 _DOUBLES_TELL = 0.2  # of a warp's instructions
 _SHARED_BY_ALL = ("dram", "last_level", "atomics")  # SMs, so that the busiest has no longer

@@ -10,8 +10,6 @@ from solkit.ops import Family, operator
 from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.naming import describe_cause
 
-__all__ = ["CAUSES", "explain_scalar_product", "in_traffic", "on_launches"]
-
 CAUSES = (
     *("library copy", "library fill", "library launches", "library operator", "library product"),
     "library product in fp32",

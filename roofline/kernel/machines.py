@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from solkit.core import Device
 
-__all__ = ["Machine", "machine_of", "unvalidated"]
-
 _ALU_CYCLES = {"int32": 1.5, "move": 1.0, "convert": 2.0, "fp32": 0.5}
 """Cycles that an instruction takes the pipe of integers, 16 lanes wide: CUDA C++ Programming Guide,
 "Throughput of Native Arithmetic Instructions". Half of the integer multiplications and moves have

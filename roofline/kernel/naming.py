@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from solkit.core import Access, Cause, Value
 from solkit.roofline.kernel.launch_view import LaunchView
 
-__all__ = ["ProblemNeeds", "describe_cause", "format_count"]
-
 
 @dataclass(frozen=True)
 class ProblemNeeds:

@@ -22,8 +22,6 @@ import math
 
 from solkit.core import Device, Occupancy
 
-__all__ = ["occupancy"]
-
 _PARTITIONS = 4
 """cudaOccSubPartitionsPerMultiprocessor, but for compute capability 6.0 (2); SIMDs of AMD's CUs."""
 

@@ -14,8 +14,6 @@ from dataclasses import replace
 from solkit.core import Cause, GapFactor
 from solkit.roofline.kernel.launch_view import LaunchView
 
-__all__ = ["with_speedups"]
-
 _LEAST_MS = 1e-9
 _SAVES = 1.02  # times as fast by the model, below which another resource takes as long
 _ALSO = {

@@ -14,16 +14,6 @@ from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import spill_traffic
 from solkit.roofline.kernel.naming import ProblemNeeds, describe_cause, format_count
 
-__all__ = [
-    "CAUSES",
-    "between_launches",
-    "contended",
-    "explain_spills",
-    "in_a_launch",
-    "in_memory",
-    "narrowest",
-]
-
 CAUSES = (
     *("bank conflicts", "bank conflicts of a turned operand", "bank conflicts of one's own layout"),
     *("busy shared memory", "contended atomics", "hand-over", "lost from L2", "narrow requests"),

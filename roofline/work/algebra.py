@@ -20,8 +20,6 @@ from solkit.roofline.work.masks import any_along, lifted, reduce_to
 from solkit.roofline.work.products import shown_pairs
 from solkit.roofline.work.program import Program, TensorUse, TracedOp, uses_of
 
-__all__ = ["TERM_FACTORS", "changes_nothing", "simplified"]
-
 TERM_FACTORS: Mapping[str, tuple[str, ...]] = {
     "alpha": ("other", "source", "mat1", "mat2", "batch1", "batch2"),
     "value": ("tensor1", "tensor2"),

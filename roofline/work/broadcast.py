@@ -24,17 +24,6 @@ from solkit.ops import Family
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
-__all__ = [
-    "Layout",
-    "Repeats",
-    "aligned",
-    "extents_of",
-    "groups_of",
-    "layout_of",
-    "moves",
-    "without_repeats",
-]
-
 Layout = tuple[tuple[float, float], ...]
 
 

@@ -47,8 +47,6 @@ from solkit.roofline.work.dtype_origin import product_factors
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
-__all__ = ["all_pairs", "without_brute_force"]
-
 Step = tuple[int, int]
 Costs = list[Cost | None]
 

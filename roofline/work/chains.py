@@ -19,8 +19,6 @@ from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covers
 
-__all__ = ["chain_of"]
-
 _FEWEST = 8  # steps of a chain worth a word
 _A_COLUMN = 1 / 64  # of a product's step: columns need no exchange each
 

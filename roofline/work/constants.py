@@ -15,8 +15,6 @@ import torch
 from solkit.ops import Family, Normalised, OfOne, Reduction
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["Fixed", "known_number"]
-
 Range = tuple[float, float]
 
 _SUMS = (Reduction.SUM, Reduction.MEAN)

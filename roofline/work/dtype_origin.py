@@ -33,8 +33,6 @@ from solkit.roofline.work.broadcast import (
 )
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
-__all__ = ["product_factors", "with_origins"]
-
 _BLOCK = 16
 """The fewest elements that share a scale: NVFP4 has one for 16, the smallest block in use."""
 

@@ -23,8 +23,6 @@ from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.sparsity import Sparsity
 
-__all__ = ["Demand", "EarlyExits", "saturates"]
-
 _SUMS = (Reduction.SUM, Reduction.MEAN, Reduction.WINDOW_MEAN)
 _RISING = (Reduction.LARGEST, Reduction.LOG_SUM_EXP, Reduction.NORM)
 """Reductions that no further element makes smaller."""

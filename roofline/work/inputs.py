@@ -26,8 +26,6 @@ from solkit.roofline.work.value_samples import samples_of
 from solkit.roofline.work.value_signs import of_both_signs
 from solkit.roofline.work.zero_propagation import zeros_at_end
 
-__all__ = ["drawn"]
-
 
 def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
     """Make arguments on fake tensors and see how.

@@ -17,8 +17,6 @@ from solkit.roofline.precision_routes import admitted_mark
 from solkit.roofline.work.costs import Cost, attention_pairs, common_dtype
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["costs_as_needed"]
-
 _HALF, _SINGLE, _DOUBLE = range(3)
 _DOUBLES = (torch.float64, torch.complex128)
 

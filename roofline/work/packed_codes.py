@@ -20,8 +20,6 @@ from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["with_words_of_codes"]
-
 _WORD = 4
 _LEAST, _MOST = -128.0, 255.0
 

@@ -19,8 +19,6 @@ import numpy.typing as npt
 from solkit.roofline.work.masks import compact
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["HIDDEN", "count", "is_gram", "multiply_adds", "product_mask", "shown_pairs"]
-
 _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a second
 _MAX_MASK = 1 << 26  # elements of a mask
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from solkit.roofline.work.masks import block_size, everything, in_blocks, pattern_of
 from solkit.roofline.work.program import TensorUse
 
-__all__ = ["covered_bytes", "covers", "overlap"]
-
 _MAX_RUNS = 1 << 22  # with more runs only the largest region counts: a lower bound
 _BITS_A_RUN = 16  # marking fewer elements is faster than sorting a run
 _MAX_BITS = 1 << 28

@@ -23,8 +23,6 @@ from solkit.ops import Family
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import TensorUse, TracedOp, uses_of
 
-__all__ = ["with_shared_results"]
-
 _Place = tuple[int | None, ...]
 _Range = tuple[float, float]
 _Region = tuple[_Range, ...]

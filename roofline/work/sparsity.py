@@ -19,9 +19,6 @@ from solkit.ops import Family, Monotone, Operator, Reduction, Selects
 from solkit.roofline.work.products import HIDDEN
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["Sparsity", "deciding"]
-
-
 _OF_LINES = (
     *(Reduction.SUM, Reduction.MEAN, Reduction.LARGEST, Reduction.LEAST, Reduction.PRODUCT),
     Reduction.NORM,

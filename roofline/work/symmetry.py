@@ -16,8 +16,6 @@ from solkit.ops import Family
 from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
-__all__ = ["symmetric_storages", "with_symmetry"]
-
 _ANY = -1  # a multiple of the identity commutes with every matrix
 _FUNCTIONS = ("inverse", "matrix exponential", "pseudoinverse")
 """Functions of a matrix that commute with it, by `Operator.cost`."""

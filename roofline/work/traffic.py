@@ -14,8 +14,6 @@ from solkit.roofline.work.avoidable_work import surely_read, surely_written
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
-__all__ = ["Traffic", "traffic"]
-
 
 @dataclass(frozen=True)
 class Traffic:

@@ -27,8 +27,6 @@ from solkit.ops import Family, Normalised, Reduction
 from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.program import Program, Sample, TensorUse, TracedOp, map_leaves
 
-__all__ = ["samples_of", "with_admitted_errors"]
-
 _SIZE = 512
 _STEP = 1e-4  # of the sample's size, for derivatives
 _MOST = 256  # elements that the largest is taken of

@@ -13,8 +13,6 @@ from solkit.ops import Family, Normalised
 from solkit.roofline.work.dtype_origin import product_factors
 from solkit.roofline.work.program import TracedOp
 
-__all__ = ["of_both_signs", "products_of_one_sign"]
-
 Limits = tuple[float, float]
 
 _BOTH = (-4.0, 4.0)

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["Line", "Met", "Window", "axis_line", "meet", "per_axis", "sources_of", "windows_of"]
-
 Line = npt.NDArray[np.bool_]
 
 

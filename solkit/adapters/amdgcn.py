@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from solkit.adapters.sass import Block, Code, Instruction, natural_loops, reachable_blocks
 
-__all__ = ["access_of", "read_code", "vector_widths"]
-
 _LABEL = re.compile(r"([.$\w]+):")
 _INSTRUCTION = re.compile(r"\t([a-z]\w+)(?:[ \t]+([^;]*))?")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"', re.M)

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
-__all__ = ["ArgumentBuffers", "argument_buffers"]
-
 _NUMBERS = frozenset((bool, int, float, str, type(None)))
 """Types of most arguments that are no tensors."""
 

@@ -34,8 +34,6 @@ from solkit.core import Device
 from solkit.core.kernel_programs import KernelFunction, KernelProgram
 from solkit.errors import KernelFileError, UnsupportedError
 
-__all__ = ["BinaryKernel", "BinaryLaunch", "launch", "launch_packed", "read_binary"]
-
 _LANES = 32
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _NEWER = re.compile(r"Unsupported \.version|is not (a )?(known|recognized)|unknown value for.*sm_")

@@ -20,15 +20,6 @@ from pathlib import Path
 
 from solkit.errors import UnsupportedError
 
-__all__ = [
-    "CACHE",
-    "add_folder_to_cache",
-    "add_to_cache",
-    "cache_folder",
-    "pack_cache",
-    "versions_of_cache",
-]
-
 CACHE = "triton_cache"
 """A cache's name in a recorded or tuned folder."""
 

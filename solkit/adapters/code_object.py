@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CodeObjectError", "KernelUsage", "kernel_usages"]
-
 _NOTE = 7  # ELF, SHT_NOTE
 _METADATA = 32  # NT_AMDGPU_METADATA
 

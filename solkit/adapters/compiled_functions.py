@@ -39,8 +39,6 @@ from solkit.adapters import fake_cuda, fake_triton, inductor
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import UnsupportedError
 
-__all__ = ["Program", "compile_function"]
-
 _SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": False}
 
 

@@ -20,8 +20,6 @@ from pathlib import Path
 from solkit.errors import InputError
 from solkit.processes.host import OWN_PYTHON, Python
 
-__all__ = ["Compiler", "find_compiler", "installed_compiler"]
-
 _VERSION = re.compile(r"\d+\.\d+[\w.+]*")
 _ASKED_S = 60.0
 _NEEDED = ("torch", "triton", "numpy")

@@ -19,8 +19,6 @@ from solkit.adapters import line_table
 from solkit.adapters.line_table import Row, Sections, read_string
 from solkit.core import Device
 
-__all__ = ["CubinError", "Function", "architecture", "parse_functions"]
-
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8  # ELF, sh_type
 _REGISTERS, _STACK = 0x2F, 0x12  # EIATTR_REGCOUNT, EIATTR_MIN_STACK_SIZE
 _BRANCHES = 0x34  # EIATTR_INDIRECT_BRANCH_TARGETS

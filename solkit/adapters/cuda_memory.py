@@ -15,8 +15,6 @@ import torch
 
 from solkit.errors import UnsupportedError
 
-__all__ = ["allocate", "close_handle", "export_handle", "free", "open_handle"]
-
 _PAGE = 2 << 20
 _HANDLE_BYTES = 64  # cuda.h, CU_IPC_HANDLE_SIZE
 _LAZY_PEER_ACCESS = 1  # cuda.h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS

@@ -32,8 +32,6 @@ from solkit.core import Device
 from solkit.core.kernel_programs import KernelFunction, KernelProgram
 from solkit.errors import UnsupportedError
 
-__all__ = ["CutileKernel", "Signature", "array_constraint", "common_constraint", "compiler_options"]
-
 _LANES = 32
 _BULK = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED")
 _ACCESSES = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": "load"}

@@ -19,16 +19,6 @@ from solkit.adapters.helion_configs import params_of_config
 from solkit.adapters.listed_configs import ListedTuner, index_of_params
 from solkit.core import Value
 
-__all__ = [
-    "choose_config",
-    "cutile_tuner",
-    "is_faked",
-    "kernel_name",
-    "restrict_cutile",
-    "result_of",
-    "uses_cutile_search",
-]
-
 _TUNE = "cuda.tile.tune"
 _SEARCH = "exhaustive_search"
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-__all__ = ["TileIrError", "is_tile", "without_exits"]
-
 _EXITS = ("continue", "break", "return")
 
 

@@ -6,19 +6,6 @@ import math
 import re
 from typing import Any
 
-__all__ = [
-    "blocked_layout",
-    "conversion_between",
-    "element_bits",
-    "element_of",
-    "is_float",
-    "is_unsigned",
-    "pointee_bits",
-    "scaled_format",
-    "shared_type",
-    "tile_bytes",
-]
-
 _VECTOR_BYTES = 16
 """Most that one instruction of a thread moves (PTX ISA, ld: .v4.b32)."""
 _ELEMENTS = {

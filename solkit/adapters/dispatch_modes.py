@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["DispatchMode"]
-
 
 class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A `TorchDispatchMode` that hides from the compiler once that is loaded, and does not load it.

@@ -20,8 +20,6 @@ from typing import NamedTuple
 from solkit.adapters.argument_overlaps import ArgumentBuffers
 from solkit.adapters.triton_ir import Function, IrError, Operation, element_bits, parse_module
 
-__all__ = ["Box", "Places", "have_common_byte"]
-
 _MOST_STEPS = 2000
 """Values tried for the digits of two boxes, at most."""
 _AXES = ("x", "y", "z")

@@ -14,8 +14,6 @@ from solkit.adapters.recipes import Steps
 from solkit.core import Value
 from solkit.errors import ParamsError
 
-__all__ = ["do_bench", "run_autotuned"]
-
 
 def run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
     """`Autotuner.run` that chooses without a benchmark."""

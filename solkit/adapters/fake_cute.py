@@ -33,8 +33,6 @@ from solkit.adapters.launch_recording import Argument, PackedArgument, TensorArg
 from solkit.adapters.ptx_entries import entries_of
 from solkit.adapters.tensor_maps import DESCRIPTOR_BYTES, described_tensor
 
-__all__ = ["install"]
-
 _NAME = "CuTe DSL"
 _PATCHED = ("cutlass.base_dsl.compiler", "cutlass.base_dsl.jit_executor")
 _POINTER_BYTES = 8

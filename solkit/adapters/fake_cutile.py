@@ -28,8 +28,6 @@ from solkit.adapters.fake_cuda import user_line
 from solkit.adapters.triton_compiler import Specialisation
 from solkit.errors import UnsupportedError
 
-__all__ = ["install"]
-
 Record = Callable[[Specialisation, tuple[int, int, int], Sequence[Any]], None]
 
 _WARPS = 4

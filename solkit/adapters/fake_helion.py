@@ -26,8 +26,6 @@ from solkit.adapters.fake_cuda import placing_line, user_line
 from solkit.adapters.listed_configs import ListedTuner
 from solkit.core import Value
 
-__all__ = ["install"]
-
 SAMPLED = 64
 """Configurations that stand for a kernel's space; Helion's own search starts from 100."""
 _SEED = 0

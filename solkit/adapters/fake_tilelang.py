@@ -29,8 +29,6 @@ from solkit.adapters.launch_recording import Argument, TensorArgument
 from solkit.adapters.tilelang_configs import choose_config, tilelang_tuner
 from solkit.errors import UnsupportedError
 
-__all__ = ["install"]
-
 _NAME = "TileLang"
 _ASKING = ("tilelang.utils.device", "tilelang.carver.arch.driver.cuda_driver")
 """Modules that ask for the device."""

@@ -16,8 +16,6 @@ from solkit.core.kernel_programs import KernelProgram
 if TYPE_CHECKING:
     from solkit.adapters.triton_compiler import Compiled, Specialisation
 
-__all__ = ["ForeignKernel"]
-
 
 class ForeignKernel(ABC):
     """One kernel function of another language.

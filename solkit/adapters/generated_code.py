@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from solkit.adapters.launch_recording import Argument
 
-__all__ = ["GeneratedCode", "GeneratedLaunch", "generated_launches", "launch_generated"]
-
 
 @dataclass(frozen=True)
 class GeneratedCode:

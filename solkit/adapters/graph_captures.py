@@ -24,15 +24,6 @@ import torch
 
 from solkit.errors import UnsupportedError
 
-__all__ = [
-    "beside_captures",
-    "has_context",
-    "is_any_capturing",
-    "is_capturing",
-    "wait_for_captures",
-    "watch_captures",
-]
-
 _RELAXED = 2
 """`CU_STREAM_CAPTURE_MODE_RELAXED`, and HIP's."""
 _PATIENCE_S, _LOOK_S = 30.0, 0.01

@@ -17,8 +17,6 @@ from typing import Any
 from solkit.core import Value
 from solkit.errors import ParamsError
 
-__all__ = ["params_of_config", "restrict_helion", "uses_helion", "with_params"]
-
 _UNSET = "None"
 _PLAIN = (bool, int, float, str)
 

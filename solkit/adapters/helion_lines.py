@@ -12,8 +12,6 @@ from typing import Any
 
 from solkit.adapters.foreign_kernels import ForeignKernel
 
-__all__ = ["source_lines"]
-
 _COMMENT = re.compile(r"\s*# src\[([^\]:]+\.py):(\d+)")
 
 

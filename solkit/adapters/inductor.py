@@ -48,22 +48,6 @@ from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_g
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 
-__all__ = [
-    "Buffer",
-    "CaughtKernel",
-    "Lowered",
-    "Partial",
-    "TemplateLaunch",
-    "Workspace",
-    "generate_module",
-    "install",
-    "lower_function",
-    "offered_templates",
-    "prepare",
-    "sampled_values",
-    "template_launches",
-]
-
 _SETTINGS: Mapping[str, Any] = {
     "compile_threads": 1,
     "force_disable_caches": True,

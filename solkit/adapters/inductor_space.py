@@ -9,8 +9,6 @@ import torch
 from solkit.adapters.inductor import CaughtKernel
 from solkit.adapters.inductor_text import MOST_BLOCK
 
-__all__ = ["PROCESSORS", "block_values", "inductor_space", "launch_tests", "valid_text"]
-
 _BLOCKS = {
     "XBLOCK": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
     "YBLOCK": (1, 4, 16, 32, 64, 128, 256, 1024),

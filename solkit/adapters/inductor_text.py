@@ -13,8 +13,6 @@ from unittest import mock
 
 from torch._inductor.runtime import hints, triton_heuristics
 
-__all__ = ["AXES", "MOST_BLOCK", "KernelText", "parameters", "read_kernel", "write_grid"]
-
 MOST_BLOCK: Mapping[str, int] = {
     f"{axis}BLOCK": size for axis, size in hints.TRITON_MAX_BLOCK.items()
 }

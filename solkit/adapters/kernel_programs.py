@@ -18,8 +18,6 @@ from triton.runtime.jit import JITFunction
 from solkit.core.kernel_programs import Binding, FunctionOrigin, KernelFunction, KernelProgram
 from solkit.core.values import Value
 
-__all__ = ["ProgramContext", "binding_of_value", "context_of_kernel", "program_of_kernel"]
-
 _PLAIN = (bool, int, float, str)
 _TRITON = "triton."
 

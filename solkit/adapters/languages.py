@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["language_of", "launching_language"]
-
 _LANGUAGES = {
     "helion": "Helion",
     "tilelang": "TileLang",

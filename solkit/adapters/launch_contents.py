@@ -13,8 +13,6 @@ import torch
 from solkit.adapters.graph_captures import beside_captures
 from solkit.core.recordings import TensorRecipe
 
-__all__ = ["FunctionsUnseen", "tensor_recipe"]
-
 FunctionsUnseen = torch._C.DisableTorchFunction
 """Within it no `TorchFunctionMode` or subclass of the program sees that tensors are asked things,
 and no default device of the program's changes what is done."""

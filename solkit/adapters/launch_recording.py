@@ -15,24 +15,6 @@ from solkit.core import Launch, Value
 if TYPE_CHECKING:
     from solkit.adapters.recipes import Steps  # imports all that stands in for CUDA
 
-__all__ = [
-    "Argument",
-    "AutotuneSpace",
-    "CapturedLaunch",
-    "Choice",
-    "Contents",
-    "PackedArgument",
-    "Recording",
-    "TensorArgument",
-    "add_remark",
-    "current_recording",
-    "current_steps",
-    "recording_into",
-    "recording_launches",
-    "tensor_argument",
-    "tensors_of",
-]
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -15,8 +15,6 @@ from solkit.adapters.launch_recording import Argument, CapturedLaunch, TensorArg
 from solkit.adapters.triton_writes import may_write
 from solkit.core.kernel_programs import Binding, Role, TensorLayout
 
-__all__ = ["Roles", "program_digest", "roles_of_storages", "with_records"]
-
 Roles = Mapping[int, tuple[Role, int]]
 """Role and place of storages, by their identity."""
 

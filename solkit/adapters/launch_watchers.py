@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Set
 
 import torch
 
-__all__ = ["notify_watchers", "watching_launches"]
-
 LaunchWatcher = Callable[[str, Mapping[str, torch.Tensor], Set[str], Set[str]], None]
 """Takes a kernel's name, its tensors by parameter, the parameters that it may write to, and those
 of them that it also loads from."""

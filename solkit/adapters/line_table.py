@@ -10,8 +10,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Row", "Sections", "read_line_table"]
-
 _END, _SET_ADDRESS, _DEFINE_FILE, _INLINED_CALL = 1, 2, 3, 0x90  # DW_LNE_*
 _PATH, _DIRECTORY = 1, 2  # DW_LNCT_*
 _STRING, _STRP, _LINE_STRP, _UDATA, _BLOCK = 0x08, 0x0E, 0x1F, 0x0F, 0x09  # DW_FORM_*

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from solkit.core import Value
 from solkit.errors import ParamsError
 
-__all__ = ["ListedConfig", "ListedTuner", "index_of_params"]
-
 _SHOWN = 8
 
 

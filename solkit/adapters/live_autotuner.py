@@ -18,17 +18,6 @@ from solkit.errors import InputError, UnsupportedError
 if TYPE_CHECKING:
     from solkit.core import Value
 
-__all__ = [
-    "Call",
-    "Prune",
-    "config_params",
-    "device_index",
-    "unwrap_all",
-    "unwrap_tuner",
-    "wrap_all_tuners",
-    "wrap_tuner",
-]
-
 _MARK = "solkit_original"
 _PLAIN = (bool, int, float, str)
 

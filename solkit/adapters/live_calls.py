@@ -29,16 +29,6 @@ from solkit.core import Value
 from solkit.core.tuned import Launcher
 from solkit.errors import UnsupportedError
 
-__all__ = [
-    "INDUCTOR_MODULE",
-    "LaunchHooks",
-    "PendingLaunch",
-    "RequestedLaunch",
-    "asked_launches",
-    "tensor_behind",
-    "tensors_of_launch",
-]
-
 INDUCTOR_MODULE = "torch._inductor.runtime.triton_heuristics"
 _NUM_WARPS, _NUM_STAGES = 4, 3
 """Triton's defaults on NVIDIA GPUs."""

@@ -18,8 +18,6 @@ from solkit.adapters.triton_compiler import Specialisation, describe_launch
 from solkit.adapters.triton_writes import may_write
 from solkit.errors import UnsupportedError
 
-__all__ = ["capture_launch", "may_write_tensor", "specialise"]
-
 
 def capture_launch(call: Call, config: Any) -> CapturedLaunch:
     """Return the launch of one configuration, as Triton's binder specialises it.

@@ -20,8 +20,6 @@ from solkit.adapters.live_tuned import INDUCTOR
 from solkit.errors import UnsupportedError
 from solkit.processes.startup import call_after_imports
 
-__all__ = ["CompileWatch"]
-
 _KNOBS = "triton.knobs"
 
 

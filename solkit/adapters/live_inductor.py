@@ -19,8 +19,6 @@ from solkit.adapters.live_tuned import (
 )
 from solkit.core.tuned import LaunchBucket
 
-__all__ = ["Trials", "inductor_configs", "least_blocks", "patch", "replace_compiled"]
-
 
 def patch(module: ModuleType) -> None:
     """Let kernels be compiled as the chooser says.

@@ -26,8 +26,6 @@ import torch
 
 from solkit.adapters.graph_captures import beside_captures, is_capturing
 
-__all__ = ["Judge", "LaunchTrial"]
-
 Judge = Callable[[Sequence[float], Sequence[float]], bool | None]
 """Tells from times in ms of pairs, Inductor's and tuned ones, whether the tuned launcher is faster;
 ``None`` if neither is shown."""

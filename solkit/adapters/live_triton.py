@@ -24,8 +24,6 @@ from solkit.adapters.triton_compiler import (
 )
 from solkit.core import Facts, KernelAnalysis
 
-__all__ = ["recording", "start_driver"]
-
 _Seen = list[tuple[Any, tuple[int, int, int]]]
 
 

@@ -29,22 +29,6 @@ from solkit.core.tuned import LaunchBucket, Launcher, complete_params
 from solkit.core.values import Value
 from solkit.processes.startup import call_after_imports
 
-__all__ = [
-    "INDUCTOR",
-    "PROGRAM",
-    "SERVED",
-    "ChoiceRequest",
-    "Chooser",
-    "Params",
-    "compile_config",
-    "jit_function",
-    "params_of",
-    "replace_method",
-    "serve",
-    "set_params",
-    "withdraw",
-]
-
 Params = Mapping[str, Value]
 
 AUTOTUNER, JIT = "triton.runtime.autotuner", "triton.runtime.jit"

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch.nn.modules import module as hooks
 
-__all__ = ["ModelCalls"]
-
 
 class ModelCalls:
     """Watches the first module that is called twice from outside any other module.

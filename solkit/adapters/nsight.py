@@ -22,8 +22,6 @@ from solkit.core import Counters
 from solkit.errors import CountersError
 from solkit.processes.host import Program
 
-__all__ = ["count_kernels", "metrics_of", "ncu_command", "parse_report"]
-
 Capability = tuple[int, int]
 
 

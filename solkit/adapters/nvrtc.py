@@ -23,8 +23,6 @@ from solkit.adapters import nvrtc_process
 from solkit.adapters.triton_cache import cached_result
 from solkit.errors import SolkitError, UnsupportedError
 
-__all__ = ["Cubin", "CudaCompileError", "Toolkit", "compile_cuda", "find_toolkit"]
-
 
 class CudaCompileError(SolkitError):
     """The source does not compile; the message is the compiler's."""

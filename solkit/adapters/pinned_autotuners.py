@@ -21,8 +21,6 @@ from triton.runtime.autotuner import Autotuner
 
 from solkit.core.tuned import TunerChoice
 
-__all__ = ["announce", "chosen", "compiled_s", "pin", "watch"]
-
 
 @dataclass
 class _Watched:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Entry", "Parameter", "entries_of"]
-
 _HEAD = re.compile(r"\.entry\s+([\w$.]+)\s*(?:\(([^)]*)\))?([^{;]*)\{")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _PARAMETER = re.compile(

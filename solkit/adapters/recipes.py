@@ -31,9 +31,6 @@ from torch.overrides import TorchFunctionMode
 
 from solkit.adapters import fake_cuda
 
-__all__ = ["PLAIN", "Steps", "bare_values", "following_torch", "keeping_line", "make_stand_in"]
-
-
 PLAIN = (int, float, bool, str)
 """Types of values that stand-ins stand for."""
 

@@ -13,8 +13,6 @@ from solkit.adapters.live_calls import RequestedLaunch, tensor_behind
 from solkit.core import Binding, KernelProgram, Launch, TensorLayout, Value
 from solkit.core.recordings import RecordedLaunch
 
-__all__ = ["recorded_launch"]
-
 _ALIGNED_BYTES = 128
 _SPECIALISED_BYTES = 16
 """Triton compiles another kernel for pointers that are no multiples of it."""

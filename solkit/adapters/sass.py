@@ -22,18 +22,6 @@ from solkit.adapters.cubin import Function
 from solkit.adapters.triton_cache import cached_result
 from solkit.errors import UnsupportedError
 
-__all__ = [
-    "Block",
-    "Code",
-    "Instruction",
-    "disassemble",
-    "machine_code",
-    "natural_loops",
-    "parse_listing",
-    "reachable_blocks",
-]
-
-
 T = TypeVar("T")
 
 

@@ -19,8 +19,6 @@ from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda
 from solkit.adapters.fake_triton import fake_driver
 from solkit.core import Device
 
-__all__ = ["SeemingGpu", "answer_as"]
-
 
 def answer_as(device: Device) -> None:
     """Answer as on `device` what is asked of `torch.cuda` and of Triton's driver."""

@@ -21,8 +21,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
-__all__ = ["Size", "Symbols", "formula_of", "size_symbol", "symbolic_sizes"]
-
 
 def size_symbol(name: str) -> sympy.Symbol:
     """Return the symbol of a size: a positive integer."""

@@ -11,8 +11,6 @@ import struct
 
 from solkit.adapters.launch_recording import TensorArgument
 
-__all__ = ["DESCRIPTOR_BYTES", "described_tensor"]
-
 DESCRIPTOR_BYTES = 128
 _STRIDE_UNIT = 16
 _MOST_RANK = 5

@@ -10,8 +10,6 @@ from typing import Any
 from solkit.adapters.listed_configs import ListedTuner, index_of_params
 from solkit.core import Value
 
-__all__ = ["choose_config", "restrict_tilelang", "tilelang_tuner", "uses_tilelang"]
-
 _PLAIN = (bool, int, float, str)
 
 

@@ -28,8 +28,6 @@ from solkit.adapters.argument_overlaps import ArgumentBuffers
 from solkit.adapters.element_places import Places
 from solkit.adapters.triton_ir import Function, IrError, Operation, element_bits, parse_module
 
-__all__ = ["MOST_ELEMENTS", "TileProof", "retiled_grid", "tiled_axis"]
-
 MOST_ELEMENTS = 2**31 - 1
 """Programs of the axis times elements of each, at most."""
 _MOST_LAUNCHES = 256

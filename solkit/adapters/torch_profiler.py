@@ -12,8 +12,6 @@ from unittest import mock
 from torch._C._profiler import RecordScope, _EventType
 from torch.autograd import profiler
 
-__all__ = ["cuda_session", "enter_session", "tensor_flow"]
-
 _ONE_CYCLE = ".*Profiler clears events at the end of each cycle"
 
 

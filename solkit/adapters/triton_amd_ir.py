@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["common_accesses"]
-
 _ACCESS = re.compile(
     r"^(?P<indent>\s*)(?:(?P<result>%[\w$.\-]+) = )?amd\w*\.buffer_"
     r"(?P<kind>load|store|atomic_rmw|atomic_cas) (?P<rest>.*)$"

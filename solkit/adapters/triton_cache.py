@@ -9,8 +9,6 @@ from pathlib import Path
 
 from triton.runtime.cache import get_cache_manager
 
-__all__ = ["cached_result"]
-
 
 def cached_result(
     key: bytes, names: Sequence[str], make: Callable[[], Sequence[bytes]]

@@ -46,26 +46,6 @@ from solkit.adapters.triton_targets import Target, Usage, find_target, target_of
 from solkit.core import Device, InstructionMix, Launch, Value
 from solkit.errors import UnsupportedError
 
-__all__ = [
-    "Compiled",
-    "Specialisation",
-    "compile_for",
-    "compile_kernel",
-    "compiler_environment",
-    "compiler_name",
-    "describe_launch",
-    "fill_cache",
-    "gpu_target",
-    "is_in_cache",
-    "load_error",
-    "lower_for",
-    "machine_codes",
-    "resource_usage",
-    "ttgir_text",
-    "uses_tensor_cores",
-    "warn_if_untested",
-]
-
 T = TypeVar("T")
 _MAX_THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, technical specifications
 _TENSOR_CORE_LAYOUTS = ("#ttg.nvidia_mma", "ttng.tc_gen5_mma", "ttng.tmem_alloc")

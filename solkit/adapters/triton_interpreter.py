@@ -31,8 +31,6 @@ from triton.runtime import interpreter
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import TensorHandle
 
-__all__ = ["OutsideError", "Watch", "install", "is_launching", "watch_launches"]
-
 _VALUES: Mapping[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in "rsqrt exp exp2 expm1 log1p log2 erf tanh".split()},
     **{name: getattr(torch, name) for name in "sin cos atan2 hypot pow trunc floor ceil".split()},

@@ -14,19 +14,6 @@ from pathlib import PurePath
 
 from solkit.adapters.triton_amd_ir import common_accesses
 
-__all__ = [
-    "Block",
-    "Function",
-    "IrError",
-    "Layout",
-    "Location",
-    "Loop",
-    "Operation",
-    "TensorType",
-    "element_bits",
-    "parse_module",
-]
-
 _BITS = {
     **{"f64": 64, "i64": 64, "f32": 32, "i32": 32, "tf32": 32, "f16": 16, "bf16": 16, "i16": 16},
     **{"i8": 8, "i1": 8, "index": 64},

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import NamedTuple
 
-__all__ = ["Widths", "mended_lines", "vector_widths"]
-
 Widths = Mapping[tuple[str, int, int, str], int]
 """Bytes that a thread's memory instruction moves, by (file's name, line, column, kind)."""
 

@@ -8,8 +8,6 @@ import threading
 
 from triton.runtime.cache import triton_key
 
-__all__ = ["hash_meanwhile", "prepare"]
-
 _HASHING: list[threading.Thread] = []
 
 

@@ -20,8 +20,6 @@ from solkit.adapters.sass import Code
 from solkit.adapters.triton_ptx import Widths
 from solkit.core import Device
 
-__all__ = ["Target", "Usage", "find_target", "is_analysed", "target_of"]
-
 _OLDEST = (8, 0)
 """Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
 _MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/compiler.py checks

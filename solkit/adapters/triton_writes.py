@@ -16,8 +16,6 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters.foreign_kernels import ForeignKernel
 
-__all__ = ["loads_from", "may_write"]
-
 _STORES = ("store", "atomic_", "reduce", "scatter")
 """Prefixes of the names of functions and methods that write to memory."""
 _STORES_OF_GLUON = ("async_copy_shared_to_global", "async_scatter", "warp_specialize")

@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["SUPPORTED", "warn_if_untested"]
-
 SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "cuda-tile": ("1.7", "1.7"),

@@ -50,8 +50,6 @@ from solkit.core.tuned import complete_params
 from solkit.datasets.launch_files import TORCH_DTYPES, kernel_file_text
 from solkit.errors import UnsupportedError
 
-__all__ = ["find_launchable", "install", "warm_launch"]
-
 _INDUCTOR_HELPERS = "torch._inductor.runtime.triton_helpers"
 
 

@@ -39,8 +39,6 @@ from solkit.processes.jobs import Jobs, SandboxedJobs, shared_jobs
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 
-__all__ = ["Analysed", "Analyser"]
-
 _LIMIT_S = 180.0
 _TIMED_OUT = Verdict.TIMED_OUT.value  # depends on the machine and the limit, so is not kept
 _METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}

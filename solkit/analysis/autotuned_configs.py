@@ -21,8 +21,6 @@ from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles._source import autotuners_elsewhere, space_of_tuners
 from solkit.kernelfiles.seeding import seeded_workload
 
-__all__ = ["find_launched_space", "left_by_pruning"]
-
 
 def find_launched_space(loaded: LoadedKernel) -> None:
     """Give a candidate without a space that of the autotuned kernels that it launches.

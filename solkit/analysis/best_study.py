@@ -20,8 +20,6 @@ from solkit.roofline.best.graph import NoPlanError
 from solkit.roofline.best.search import Derivation, derive
 from solkit.roofline.best.tracing import trace_graph
 
-__all__ = ["best_study", "study_plan_of"]
-
 Shape = Mapping[str, Value]
 
 

@@ -21,8 +21,6 @@ from solkit.analysis.dependencies import Files, Lately, Stamp, Stamps
 from solkit.processes.jobs import read_records
 from solkit.userdata import cache_folder
 
-__all__ = ["MOST_BYTES", "Cache", "default_folder"]
-
 MOST_BYTES = 1 << 30
 """Default size of a cache."""
 

@@ -16,8 +16,6 @@ import torch
 
 from solkit.adapters.fake_cuda import InputContents
 
-__all__ = ["CallState", "held_tensors"]
-
 _SIMPLE = (int, float, complex, str, bytes, bool, type(None))
 _CONTAINERS = (dict, list, set, tuple)
 

@@ -28,8 +28,6 @@ from solkit.kernelfiles import Workload
 from solkit.roofline.kernel.evaluate import described
 from solkit.roofline.kernel.machines import unvalidated
 
-__all__ = ["analyse", "analyse_all", "captured_only", "compile_only"]
-
 Candidates = Iterable[tuple[Callable[[], Workload], Mapping[str, Value]]]
 _NOTHING = "The candidate launches nothing on the GPU."
 

@@ -33,9 +33,6 @@ from solkit.kernelfiles._kernelbench import KernelBenchKernel
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.processes.priority import lower_priority
 
-__all__ = ["warm_up", "write_program", "write_reference"]
-
-
 _FRAMES = 3000
 
 Choices = tuple[tuple[Mapping[str, int], ...], ...]

@@ -27,8 +27,6 @@ from typing import Any, Generic, TypeVar, Union
 from solkit.extras import installed_version
 from solkit.processes.sources import source_stamps
 
-__all__ = ["Files", "Lately", "Reads", "Stamp", "Stamps", "stamp_of_file", "surroundings"]
-
 Stamp = Union[tuple[int, int], None]
 """A file's size in bytes and modification time in ns; ``None`` if there is no file."""
 

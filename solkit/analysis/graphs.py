@@ -12,8 +12,6 @@ from solkit.analysis import cuda, library
 from solkit.analysis.library import LibraryRecording
 from solkit.core import Value
 
-__all__ = ["seeing_graphs"]
-
 
 @contextlib.contextmanager
 def seeing_graphs(

@@ -21,8 +21,6 @@ from torch._ops import OpOverload
 
 from solkit.adapters import fake_cuda
 
-__all__ = ["recording_host_calls"]
-
 
 @contextlib.contextmanager
 def recording_host_calls() -> Iterator[Counter[str]]:

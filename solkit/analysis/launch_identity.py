@@ -29,8 +29,6 @@ from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.core import KernelProgram, Launch, Value, canonical
 from solkit.kernelfiles import Workload
 
-__all__ = ["captured_identity", "compiled_identity", "launch_identity"]
-
 
 def launch_identity(workload: Workload, params: Mapping[str, Value]) -> str:
     """Return what tells the launches of a call apart; empty if some are not seen.

@@ -8,8 +8,6 @@ from solkit.adapters.launch_recording import CapturedLaunch, TensorArgument
 from solkit.analysis.triton.capture import Output
 from solkit.core import Facts, OutputBytes
 
-__all__ = ["outputs_written"]
-
 
 def outputs_written(
     outputs: Sequence[Output], launches: Sequence[tuple[CapturedLaunch, Facts]]

@@ -34,8 +34,6 @@ from solkit.roofline.work.avoidable_work import surely_used
 from solkit.roofline.work.inputs import drawn
 from solkit.roofline.work.program import Drawn, Program, trace
 
-__all__ = ["problem_case"]
-
 Shape = Mapping[str, Value]
 
 

@@ -17,8 +17,6 @@ from solkit.analysis.study import StudyPlan, candidate_case, study
 from solkit.core import Case, Configuration, Side, Study, Value
 from solkit.errors import InputError
 
-__all__ = ["Place", "study_again", "study_first"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -22,8 +22,6 @@ from solkit.core import (
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
 
-__all__ = ["StudyPlan", "candidate_case", "describe", "files_of_problem", "study"]
-
 Shape = Mapping[str, Value]
 T = TypeVar("T")
 

@@ -27,8 +27,6 @@ from solkit.roofline.symbolic import (
 from solkit.roofline.work import work_of_program
 from solkit.roofline.work.program import trace
 
-__all__ = ["symbolic_work"]
-
 Shape = Mapping[str, Value]
 
 

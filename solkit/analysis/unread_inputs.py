@@ -12,8 +12,6 @@ from solkit.analysis.triton.arguments import parameters_in_order
 from solkit.analysis.triton.relevance import may_read
 from solkit.core import Facts
 
-__all__ = ["unread_inputs"]
-
 
 def unread_inputs(
     inputs: Mapping[int, int],

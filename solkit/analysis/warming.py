@@ -10,8 +10,6 @@ import threading
 
 from solkit.adapters import triton_startup
 
-__all__ = ["warm_up"]
-
 
 def warm_up() -> None:
     """Load and compute what every worker needs, so that forks inherit it."""

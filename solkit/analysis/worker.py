@@ -36,8 +36,6 @@ from solkit.processes.priority import lower_priority
 from solkit.roofline.work import work_of
 from solkit.spans import span
 
-__all__ = ["describe", "fake_device", "serve", "warm_up"]
-
 Shape = Mapping[str, Value]
 
 

@@ -82,8 +82,6 @@ if TYPE_CHECKING:
     from solkit.tuner.manifest import Manifest
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["BatchProcesses", "batch"]
-
 Show = Callable[[BatchStatus], None]
 T = TypeVar("T")
 

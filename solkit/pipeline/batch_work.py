@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["Work", "survey_manifest"]
-
 _DESCRIBED = 16  # kernels whose files are read at once: to import one takes seconds
 _TOGETHER = 4  # shapes that are looked at at once, or one for each core: they wait for each other
 

@@ -34,8 +34,6 @@ from solkit.roofline import bound as rooflines
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import time_verdict
 
-__all__ = ["BEST_LIMIT_S", "best", "planned_reference", "search_plan", "with_best"]
-
 BEST_LIMIT_S = 10.0
 """Limit for the search of one problem; after that it has no plan."""
 

@@ -25,8 +25,6 @@ from solkit.roofline.cases import bound_of_case, fusion_of_case, unmeasured
 if TYPE_CHECKING:
     from solkit.roofline.symbolic import SymbolicBound
 
-__all__ = ["bound", "bounds", "fusion", "symbolic_bound"]
-
 
 def bound(
     source: Source,

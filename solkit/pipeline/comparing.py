@@ -40,8 +40,6 @@ from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
 from solkit.spans import span
 
-__all__ = ["compare", "compare_in_turns"]
-
 _PREPARED = 2
 """Candidates' processes that warm up at once: more would still do so when the base is timed."""
 

@@ -35,15 +35,6 @@ from solkit.spans import span
 if TYPE_CHECKING:
     from solkit.tuner.proposers.inductor_settings import Choice
 
-__all__ = [
-    "COMPILED",
-    "INDUCTORS_IMPORTS",
-    "CompiledParents",
-    "Written",
-    "entry_of",
-    "with_compiled_reference",
-]
-
 COMPILED = "inductor"
 """Proposer of these variants."""
 INDUCTORS_IMPORTS = ("torch._inductor.runtime.triton_helpers",)

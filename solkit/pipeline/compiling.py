@@ -18,8 +18,6 @@ from solkit.processes import jobs
 if TYPE_CHECKING:
     from solkit.analysis.analyser import Analyser
 
-__all__ = ["FirstParent", "choose_configurations", "first_parent", "write_compile_peer"]
-
 _LIMIT_S = 900.0
 
 

@@ -13,8 +13,6 @@ from solkit.errors import InputError
 from solkit.pipeline.studying import Shape
 from solkit.tuner.tuning_results import TuningResult, agreed_results
 
-__all__ = ["Choice", "TunedConfigs", "explain_misfit", "own_choices", "read_tuned"]
-
 
 @dataclass(frozen=True)
 class Choice:

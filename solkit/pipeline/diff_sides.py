@@ -19,8 +19,6 @@ from solkit.core import Device, Side, Value
 from solkit.errors import InputError
 from solkit.pipeline.target import named_device, target_device
 
-__all__ = ["DiffAxes", "World", "opened_places", "pairs_of_worlds"]
-
 _GIT_S = 120.0
 
 

@@ -46,8 +46,6 @@ from solkit.pipeline.studying import STUDY_LIMIT_S, Shape
 from solkit.roofline.cases import unmeasured
 from solkit.roofline.kernel.changes import changes_between, guessed_alone, modelled_time_ms
 
-__all__ = ["DiffSettings", "diff"]
-
 _SAME = 0.005
 """Share by which forecasts must differ to count as changed."""
 

@@ -9,8 +9,6 @@ from solkit.datasets.facts import nvrtc_release
 from solkit.extras import installed_version
 from solkit.roofline import nvml
 
-__all__ = ["environment"]
-
 
 def environment() -> dict[str, str | None]:
     """Return versions by name; ``None`` if a package or the driver is missing."""

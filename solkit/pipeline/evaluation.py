@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from solkit.core import Configuration, Outcome, Result, Verdict
 from solkit.errors import SolkitError
 
-__all__ = ["Evaluation", "Given", "Text"]
-
 Text = str | os.PathLike[str]
 """A kernel file: its path, or its source text, which has more than one line."""
 

@@ -10,8 +10,6 @@ from solkit.core import Checked, Outcome, Source, StoredFacts, Variant
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
 
-__all__ = ["LINEAGE", "EvolveLog", "variant_of"]
-
 LINEAGE = "evolve"
 """In `Outcome.extra` of a log: where a variant came from."""
 

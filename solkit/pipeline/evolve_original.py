@@ -29,8 +29,6 @@ from solkit.pipeline.solutions import is_record, reference_of_definition, text_o
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import describe_values, recorded_default
 
-__all__ = ["Original", "recorded_rows"]
-
 
 @dataclass(frozen=True)
 class Original:

@@ -82,8 +82,6 @@ if TYPE_CHECKING:
     from solkit.tuner.interpreter_check import Checkers
     from solkit.tuner.proposers import Proposer
 
-__all__ = ["EvolveParts", "evolve"]
-
 Show = Callable[[EvolveStatus], None]
 
 _COMPILE_SHARE, _LEAST_COMPILE_S, _MOST_COMPILE_S = 1.0, 20.0, 60.0

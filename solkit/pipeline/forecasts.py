@@ -25,8 +25,6 @@ from solkit.pipeline.shipped_surrogate import model_file
 if TYPE_CHECKING:
     from solkit.surrogate.table import Entry
 
-__all__ = ["with_forecasts"]
-
 
 def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:
     """Add the installed surrogate's forecasts to results; where none can be made, a note says why.

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
     from solkit.surrogate.plan import Plan, Ranked
 
-__all__ = ["LIMIT_S", "Hint", "hints_for_report", "surely_better"]
-
 LIMIT_S = 2.0
 """Looking takes this long at the most, but for a step that has begun."""
 

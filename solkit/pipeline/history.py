@@ -12,8 +12,6 @@ from solkit.pipeline.tuning_context import TuningContext
 from solkit.tuner.database import Database
 from solkit.tuner.transferred_choices import ChoicesElsewhere
 
-__all__ = ["SEEDS", "GroundHistory", "keep_in_database", "remembered"]
-
 SEEDS = 3
 """So many of the configurations that promise most are measured right after the default."""
 

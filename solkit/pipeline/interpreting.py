@@ -8,8 +8,6 @@ from solkit.core import Checked, Report, Result, Verdict
 from solkit.pipeline.studying import problem_files
 from solkit.tuner.interpreter_check import Checker
 
-__all__ = ["check_unmeasured"]
-
 
 def check_unmeasured(report: Report) -> tuple[Report, tuple[str, ...]]:
     """Check what was not measured; what the interpreter finds plainly wrong is `wrong`.

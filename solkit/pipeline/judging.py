@@ -46,8 +46,6 @@ from solkit.roofline import devices, hard_bound
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import CLOCK_MARGIN
 
-__all__ = ["judge", "judge_time"]
-
 Shape = Mapping[str, Value]
 
 EVENT_RESOLUTION_MS = 0.5e-3

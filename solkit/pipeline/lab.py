@@ -24,8 +24,6 @@ from solkit.pipeline.target import target_device
 from solkit.processes.forkserver import close_servers
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["Lab", "close"]
-
 
 class Lab:
     """Bounds, analyses and measures candidates, one after the other or many at once.

@@ -14,8 +14,6 @@ from solkit.core import Configuration, Launch, Value, canonical
 from solkit.core.parsing import syntax_tree
 from solkit.errors import SolkitError
 
-__all__ = ["are_same_launches", "key_of_launches", "look_at_launches"]
-
 _RECORDED = ("num_warps", "num_stages", "num_ctas")
 
 

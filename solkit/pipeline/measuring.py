@@ -22,14 +22,6 @@ from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
 
-__all__ = [
-    "configuration_of",
-    "open_bench_for",
-    "outcomes_of",
-    "prepared_session",
-    "wants_measurement",
-]
-
 
 def wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
     """Tell whether the candidate is measured; ``None`` measures if possible.

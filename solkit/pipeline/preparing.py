@@ -19,8 +19,6 @@ from solkit.pipeline.source_files import Texts
 from solkit.pipeline.studying import analyser_for
 from solkit.roofline.cases import bound_of_case, unmeasured
 
-__all__ = ["Preparation", "Studied", "Values"]
-
 Values = Mapping[str, Value]
 
 Studied = tuple[Evaluation, Union[PreparedCandidate, None]]

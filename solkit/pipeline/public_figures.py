@@ -25,8 +25,6 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Table, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["ForecastFigures", "PublicFigures", "forecast_own", "public_figures"]
-
 _FEW = 8
 """Rows of a group under which a rank correlation says nothing."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from solkit.surrogate.ranking import RankSettings, Request
     from solkit.tuner.ask_tell import AskTell
 
-__all__ = ["ask_tell", "rank"]
-
 _Candidate = str | os.PathLike[str] | Configuration
 
 

@@ -24,8 +24,6 @@ from solkit.pipeline.studying import STUDY_LIMIT_S
 from solkit.surrogate.candidate_forecasts import common_depth, entry_of_analysis, problem_from
 from solkit.surrogate.table import Entry
 
-__all__ = ["Rebuilt", "count_reasons", "rebuild_rows"]
-
 _EAGER = "\n\nclass ModelNew(Model):\n    pass\n"
 """A candidate that is KernelBench's reference, to append to its file."""
 

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from solkit.measure.benches.multi_gpu import ManyBench
     from solkit.measure.benches.remote import RemoteBench
 
-__all__ = ["RemoteGpus"]
 
-
-class GpuPlaces(Protocol):
+class _GpuPlaces(Protocol):
     """Settings that name GPUs: `TuneSettings`, `BatchSettings`."""
 
     @property
@@ -43,7 +41,7 @@ class RemoteGpus:
     """
 
     def __init__(
-        self, how: GpuPlaces, model: str | Device | None, tell: Callable[[str], None]
+        self, how: _GpuPlaces, model: str | Device | None, tell: Callable[[str], None]
     ) -> None:
         self._how, self._tell = how, tell
         self._model = find(model).key if isinstance(model, str) else model and model.key

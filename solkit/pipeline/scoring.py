@@ -38,8 +38,6 @@ from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
 from solkit.spans import span
 
-__all__ = ["score"]
-
 
 def score(
     path: Source,

@@ -11,8 +11,6 @@ from solkit.surrogate.shipped import shipped_trees_file
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
 
-__all__ = ["model_file", "shipped_model"]
-
 
 def shipped_model() -> Surrogate | None:
     """Return the shipped model; ``None`` if there is none: the kernel model speaks then."""

@@ -19,8 +19,6 @@ from solkit.core.parsing import syntax_tree
 from solkit.core.syntax import jitted_functions
 from solkit.errors import InputError, UnsupportedError
 
-__all__ = ["ENTRY", "is_record", "reference_of_definition", "solution_record", "text_of_solution"]
-
 ENTRY = "run"
 """Entry point of a solution that is a Python file."""
 _OURS = "evolved"

@@ -7,8 +7,6 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["Texts"]
-
 _DIGITS = 16  # 64 bits: two of a million texts share a name with a chance of 3 in 10^8
 
 

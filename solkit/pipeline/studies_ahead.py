@@ -24,8 +24,6 @@ from solkit.core import Configuration
 if TYPE_CHECKING:
     from solkit.tuner.evolution.acquisition import Point
 
-__all__ = ["StudiesAhead"]
-
 _LEAST_SLOTS, _SLOTS_SHARE = 3, 0.5
 """Candidates that are studied at a time: at the least, and as a share of the cores."""
 _LATE_S, _LATE_SHARE = 8.0, 4.0

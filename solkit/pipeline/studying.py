@@ -12,19 +12,6 @@ from solkit.core import Analysis, Case, Device, KernelFile, MeasureSettings, Stu
 from solkit.errors import InputError
 from solkit.pipeline.target import DEFAULT_DEVICE, named_device
 
-__all__ = [
-    "STUDY_LIMIT_S",
-    "Shape",
-    "Source",
-    "analyse",
-    "analyser_for",
-    "first_case",
-    "load",
-    "plan_study",
-    "problem_files",
-    "study_plan",
-]
-
 STUDY_LIMIT_S = 180.0
 """Limit for tracing a file's reference at one shape, or for its candidate's analysis there."""
 

@@ -10,8 +10,6 @@ from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["DEFAULT_DEVICE", "NO_GPU", "devices", "named_device", "target_device"]
-
 DEFAULT_DEVICE = "h100-sxm"
 """The target if none is named and the machine has no GPU."""
 

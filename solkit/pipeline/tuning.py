@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from solkit.tuner.head_to_head import Judge
     from solkit.tuner.tuning_problem import TrialSummary, TuningProblem
 
-__all__ = ["SPENT", "SearchOutcome", "TuneLog", "guarded_final", "tune", "tuned_result"]
-
 Show = Callable[[TuneStatus], None]
 
 SPENT = "tune_gpu_s"

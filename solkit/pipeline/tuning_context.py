@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from solkit.tuner.search import Prior
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = [
-    "TuningContext",
-    "describe_values",
-    "live_ground",
-    "recorded_default",
-    "recorded_ground",
-]
-
 _PLANNED = 24
 """Candidates that the surrogate's plan lowers at the least: it may measure as many."""
 

@@ -10,18 +10,6 @@ from solkit.core import TimedParams, Value
 from solkit.errors import InputError, UnknownDeviceError
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = [
-    "Emitter",
-    "File",
-    "Files",
-    "Request",
-    "chosen_of",
-    "gpu_driver_name",
-    "looked_up",
-    "shape_text",
-    "source_of",
-]
-
 
 @dataclass(frozen=True)
 class Request:

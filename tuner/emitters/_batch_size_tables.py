@@ -32,22 +32,6 @@ from solkit.tuner.emitters._base import (
 )
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = [
-    "ALIASES",
-    "Table",
-    "batch_size_files",
-    "block_shape",
-    "device_name",
-    "device_word",
-    "dtype_word",
-    "nearest_batch_size",
-    "needed_batch_sizes",
-    "other_settings",
-    "product_settings",
-    "serves_batch_size",
-    "size_text",
-]
-
 
 def nearest_batch_size(size: int, sizes: Sequence[int]) -> int:
     """Return the batch size that a lookup finds; `sizes` in the file's order."""

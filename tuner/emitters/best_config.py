@@ -23,8 +23,6 @@ from solkit.errors import InputError
 from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_driver_name
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = ["BEST_CONFIG", "SCHEMA", "read_best_configs"]
-
 SCHEMA = "solkit.best_config/1"
 
 

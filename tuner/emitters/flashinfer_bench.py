@@ -30,8 +30,6 @@ from solkit.tuner.emitters._base import (
 )
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = ["TRACES"]
-
 
 def _trace_files(findings: Sequence[TuningResult], request: Request) -> Files:
     untimed = [finding for finding in findings if chosen_of(finding).time_ms is None]

@@ -27,14 +27,6 @@ from solkit.datasets import tuned_folder
 from solkit.errors import InputError
 from solkit.tuner.tuning_results import Key, TuningResult, finding_of, results_of_runs
 
-__all__ = [
-    "TUNE_SCHEMA",
-    "logged_rows",
-    "parse_tune_result",
-    "read_results",
-    "results_of_tuned_folder",
-]
-
 TUNE_SCHEMA = "solkit.tune/1"
 
 

@@ -30,8 +30,6 @@ from solkit.tuner.emitters._base import (
 )
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = ["AUTOTUNE"]
-
 
 def _autotune_files(findings: Sequence[TuningResult], request: Request) -> Files:
     listed: dict[str, tuple[dict[str, Value], list[TuningResult]]] = {}

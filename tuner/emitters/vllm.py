@@ -37,8 +37,6 @@ from solkit.tuner.emitters._batch_size_tables import (
 )
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = ["FP8", "MOE"]
-
 _FAMILY = "H200"
 _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Frontier", "Point", "Shares"]
-
 _EXPLORE_EVERY = 7
 """One choice in so many explores: about the share of `solkit.surrogate.plan.EXPLORED`."""
 _EXPLORED_PLACE = 4  # of so many that are prepared, one is of a variant that was not measured

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from solkit.core import Proposal
 
-__all__ = ["PAID", "Bandit"]
-
 PAID = 1.02
 """A variant pays if its parent takes at least so many times as long."""
 _PRIOR = (1.0, 1.0)  # before anything is known, every chance is as likely

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from solkit.core import Value
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["with_params"]
-
-
 _BEHIND = {"ModelNew": "kernel"}
 """The function with the defaults of a class that hands its parameters on."""
 

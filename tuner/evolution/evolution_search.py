@@ -71,8 +71,6 @@ from solkit.tuner.evolution.variant_evaluator import (
 )
 from solkit.tuner.proposers import Proposer
 
-__all__ = ["EXPECTED", "EvolutionSearch"]
-
 _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5

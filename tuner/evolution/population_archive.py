@@ -17,8 +17,6 @@ from dataclasses import replace
 from solkit.core import Analysis, Bred, Device, KernelAnalysis, Variant, Verdict
 from solkit.errors import InputError
 
-__all__ = ["Archive", "behaviour_of"]
-
 _HEAT = 0.25
 """A parent whose gap is 2 ** 0.25 = 1.19 times the best one's is chosen 1/e as often."""
 _CHILD = 0.5

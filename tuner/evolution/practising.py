@@ -26,16 +26,6 @@ from solkit.tuner.evolution.population_archive import Archive
 if TYPE_CHECKING:
     from solkit.tuner.evolution.variant_evaluator import VariantOutcome
 
-__all__ = [
-    "MOST_SHAPES",
-    "finalists",
-    "is_slower",
-    "practise_finalists",
-    "shapes_like",
-    "take_far_faster",
-    "take_least_loss",
-]
-
 Shape = Mapping[str, Value]
 Measure = Callable[[Bred, Shape, int], "VariantOutcome"]
 """Times a variant at a shape, for the first time (0) or the second (1)."""

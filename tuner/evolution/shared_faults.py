@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from solkit.core import Bred, Checked, Variant
 from solkit.tuner.common_failure import failure_reason
 
-__all__ = ["shared_fault"]
-
 _ENOUGH = 3
 """Variants that are wrong, or fail, alike."""
 _FORM = "the form of all"

@@ -10,8 +10,6 @@ from typing import Any, Protocol, TypeVar
 from solkit.core import Bred, Brief, Result, Tried, Variant, Verdict
 from solkit.tuner.evolution.acquisition import Point
 
-__all__ = ["Ranking", "Study", "VariantEvaluator", "VariantOutcome"]
-
 T = TypeVar("T")
 
 

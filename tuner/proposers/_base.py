@@ -7,8 +7,6 @@ from typing import Protocol
 
 from solkit.core import Brief, Proposal
 
-__all__ = ["Proposer"]
-
 
 class Proposer(Protocol):
     """Writes variants of a kernel file."""

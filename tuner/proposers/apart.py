@@ -27,8 +27,6 @@ from solkit.processes.host import Host
 from solkit.processes.priority import lower_priority
 from solkit.tuner.proposers._base import Proposer
 
-__all__ = ["Apart", "serve", "warm_up"]
-
 _LIMIT_S = 120.0
 """Seconds for one variant: the slowest known take 12."""
 

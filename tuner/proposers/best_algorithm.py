@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from solkit.core import Brief, Proposal
 from solkit.errors import SolkitError
 
-__all__ = ["BestPlan"]
-
 
 @dataclass
 class BestPlan:

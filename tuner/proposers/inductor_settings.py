@@ -16,8 +16,6 @@ from solkit.core import Bound, Brief, Proposal
 from solkit.errors import SolkitError
 from solkit.roofline.precision_routes import triton_precisions
 
-__all__ = ["CHOICES", "Choice", "InductorSettings"]
-
 Compile = Callable[[Mapping[str, Any]], str]
 """The kernel file that Inductor's program under some settings is.
 

@@ -20,8 +20,6 @@ from solkit.tuner.proposers.answers import Answer, Reader
 from solkit.tuner.proposers.prompt_briefing import PROMPT_VERSION, messages_for
 from solkit.tuner.proposers.untrusted_source import RefusedError
 
-__all__ = ["LanguageModel", "Sampling"]
-
 _FIRST_SEED = 1 << 31  # seeds stay below, since some servers take 32 bits with a sign
 
 

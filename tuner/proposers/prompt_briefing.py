@@ -19,8 +19,6 @@ from solkit.errors import InputError
 from solkit.llm.client import Message
 from solkit.tuner.proposers.safety import ALLOWED_IMPORTS
 
-__all__ = ["PROMPT_VERSION", "messages_for"]
-
 PROMPT_VERSION = "v1"
 _UNKNOWN = "Not known."
 _MOST_LAUNCHES = 8

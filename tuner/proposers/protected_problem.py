@@ -28,8 +28,6 @@ from solkit.tuner.proposers.untrusted_source import (
     read_untrusted,
 )
 
-__all__ = ["NAMES", "Kept", "Original"]
-
 NAMES = frozenset(
     """
     reference inputs check SHAPES HELD_OUT_SHAPES TOLERANCE OUTPUTS

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator
 from solkit.core.syntax import Meanings, dotted_full_names, imported_full_names
 from solkit.tuner.proposers.untrusted_source import Reason, RefusedError, read_untrusted
 
-__all__ = ["ALLOWED_IMPORTS", "check_safe"]
-
 ALLOWED_IMPORTS = tuple(
     """
     torch triton math functools typing dataclasses collections itertools operator enum numbers abc

@@ -17,8 +17,6 @@ from collections.abc import Iterator
 
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["Reason", "RefusedError", "parse_untrusted", "read_untrusted", "tree_depth"]
-
 MOST_SOURCE_BYTES = 96 << 10
 _MOST_LINE = 4_000  # characters
 _MOST_NESTED = 60  # brackets

@@ -11,8 +11,6 @@ import numpy as np
 from solkit.core import Params, Space
 from solkit.tuner.search.encoding import Array, Encoding, Places
 
-__all__ = ["Candidates"]
-
 LISTED = 50_000
 """Spaces of at most so many points, legal or not, are listed."""
 

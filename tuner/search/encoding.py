@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from solkit.core import Space, Value
 from solkit.core.space import Params
 
-__all__ = ["NAMED", "Array", "Encoding", "Places"]
-
 Array = NDArray[Any]
 Places = NDArray[np.int64]
 

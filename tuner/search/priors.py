@@ -19,8 +19,6 @@ from solkit.errors import InputError
 from solkit.surrogate.gaussian_process import Inputs
 from solkit.tuner.search.encoding import Array, Encoding, Places
 
-__all__ = ["Prior", "PriorFeatures", "Recordings", "TargetTransform"]
-
 
 @dataclass(frozen=True)
 class TargetTransform:

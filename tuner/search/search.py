@@ -26,8 +26,6 @@ from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.priors import Prior, PriorFeatures, TargetTransform
 
-__all__ = ["DEFAULTS", "PoolModel", "Search", "SearchRows", "SearchSettings"]
-
 _REFIT = 0.1  # by which share what was told grows between fits
 _FIT_FROM = 4  # measurements
 _CENTRES = 5  # fastest points around which others are considered

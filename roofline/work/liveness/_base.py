@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-__all__ = ["Box", "Needs", "Region", "Rule", "rule", "rule_of"]
-
 Box = list[range]
 """Indices of a tensor, dimension by dimension."""
 

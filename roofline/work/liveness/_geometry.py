@@ -23,8 +23,6 @@ from solkit.roofline.work.masks import (
 )
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["broadcast", "live_mask", "live_region", "nothing_of", "sliced", "whole", "without"]
-
 
 def whole(use: TensorUse) -> Box:
     """Return all of a tensor."""

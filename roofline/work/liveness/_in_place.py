@@ -18,8 +18,6 @@ from solkit.roofline.work.liveness._lookups import along, at_indices, at_positio
 from solkit.roofline.work.masks import compact
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-__all__ = ["Write", "writing_rule_of"]
-
 
 @dataclass(frozen=True)
 class Write:

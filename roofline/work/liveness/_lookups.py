@@ -21,8 +21,6 @@ from solkit.roofline.work.liveness._geometry import sliced, whole
 from solkit.roofline.work.masks import as_axis
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-__all__ = ["along", "at_indices", "at_positions", "named_at_most"]
-
 _MAX_TABLE = 1 << 26  # elements of a table beyond which no mask is made over it
 _MAX_PART = 1 << 24  # elements of a mask over looked-up rows beyond which whole rows count
 

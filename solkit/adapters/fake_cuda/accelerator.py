@@ -15,8 +15,6 @@ import torch
 from solkit.adapters.fake_cuda.torch_cuda import Nothing
 from solkit.core import Device
 
-__all__ = ["fake_accelerator"]
-
 _LIKE_CUDA = """
     device_count is_available get_device_capability current_stream set_stream synchronize
     empty_cache empty_host_cache memory_stats memory_allocated max_memory_allocated memory_reserved

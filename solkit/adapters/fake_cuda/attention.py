@@ -16,13 +16,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from solkit.adapters.fake_cuda.contents import KnownContents, computing_really, remember_contents
 
-__all__ = [
-    "attention_taken_apart",
-    "fake_attention",
-    "flex_attention_of",
-    "plain_causal_biases",
-]
-
 _aten = torch.ops.aten
 _is_taken_apart = ContextVar("_is_taken_apart", default=False)
 

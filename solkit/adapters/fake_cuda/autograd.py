@@ -17,8 +17,6 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
-__all__ = ["backward", "fake_hooks", "grad_of", "tensor_backward"]
-
 
 def _run_backwards(
     roots: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None], create_graph: bool

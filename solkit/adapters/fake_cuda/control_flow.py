@@ -23,8 +23,6 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
 from solkit.adapters.fake_cuda.guesses import report_guess
 
-__all__ = ["choosing_branches", "fake_control_flow"]
-
 
 def fake_control_flow() -> None:
     """Replace the operators that take functions, and `torch.einsum`, wherever torch holds them."""

@@ -6,8 +6,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["convolution_layout"]
-
 
 def convolution_layout(x: torch.Tensor, weight: torch.Tensor, _backend: Any) -> torch.memory_format:
     """Return the layout that cuDNN gives: channels last if the input or the weight is so.

@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["DrawsInStep", "draws_few_on_cpu"]
-
 _FEW = 1 << 12
 """Elements that are drawn at once: lengths, and what they are drawn from."""
 

@@ -25,8 +25,6 @@ from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_gu
 from solkit.adapters.fake_cuda.suppositions import ALL_SET, GUESSED_SET, SMALL
 from solkit.errors import UnsupportedError
 
-__all__ = ["ANSWERS", "SHAPE_GUESSES", "integer_indices", "make_holding", "numpy_array"]
-
 _aten = torch.ops.aten
 
 

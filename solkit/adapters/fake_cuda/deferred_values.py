@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-__all__ = ["Call", "Later", "Seen", "compute_later", "drawn_call", "note_call"]
-
 _MOST_WORK = 1 << 27
 """Elements that are computed for one result at the most: a second or two."""
 _DEEPEST = 48

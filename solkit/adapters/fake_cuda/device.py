@@ -15,8 +15,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-__all__ = ["CudaAsCpu", "ensure_guard", "guard_works"]
-
 # c10/core/DeviceType.h: the order of the enum is part of torch's serialised formats
 _CUDA, _LAZY, _DEVICE_TYPES = 1, 17, 22
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"

@@ -23,8 +23,6 @@ from typing import Any
 
 from solkit.core import Device
 
-__all__ = ["DRIVER_VERSION", "fake_driver_commands"]
-
 _START = subprocess.Popen.__init__
 _COMMANDS = {"NVIDIA": ("nvidia-smi",), "AMD": ("rocm-smi", "amd-smi", "rocminfo")}
 _LACKING = "import sys; print(sys.argv[1], file=sys.stderr); sys.exit(127)"

@@ -21,8 +21,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["Compiler", "compile_later", "compiling", "defer_dynamo"]
-
 
 class _DeferredDynamo(types.ModuleType):
     """Replaces `torch._dynamo` until an attribute other than ``disable`` is used."""

@@ -21,15 +21,6 @@ from solkit.adapters.fake_cuda.attention import flex_attention_of, plain_causal_
 from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.errors import SolkitError, UnsupportedError
 
-__all__ = [
-    "BuildError",
-    "Extension",
-    "WhenImported",
-    "building_extensions",
-    "extension_calls",
-    "failing_builds",
-]
-
 
 class BuildError(SolkitError):
     """A C++ extension does not build; the message holds the compilers' first errors.

@@ -12,8 +12,6 @@ from typing import Any
 from solkit.adapters.fake_cuda.torch_cuda import Nothing, replace_in_torch
 from solkit.errors import UnsupportedError
 
-__all__ = ["capturing_graphs", "fake_graphs"]
-
 Replay = Callable[[], None]
 Capture = Callable[[], contextlib.AbstractContextManager[Replay]]
 

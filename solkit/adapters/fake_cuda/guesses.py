@@ -16,18 +16,6 @@ from pathlib import Path
 
 import torch
 
-__all__ = [
-    "guess_always",
-    "guesses_so_far",
-    "is_user_file",
-    "locate_sentence",
-    "placing_line",
-    "report_earlier_guesses",
-    "report_guess",
-    "user_line",
-    "watching_guesses",
-]
-
 _guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watching_guesses`
 _always: dict[str, None] = {}  # what every one of them starts with
 

@@ -37,8 +37,6 @@ from solkit.adapters.fake_cuda.suppositions import suppose_contents
 from solkit.adapters.fake_cuda.value_propagation import compute_known, propagate_values
 from solkit.errors import UnsupportedError
 
-__all__ = ["KnownValues"]
-
 _aten = torch.ops.aten
 
 

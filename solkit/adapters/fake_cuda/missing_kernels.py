@@ -16,8 +16,6 @@ from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
 from solkit.adapters.fake_cuda.suppositions import SMALL
 from solkit.errors import UnsupportedError
 
-__all__ = ["call_without_kernel"]
-
 
 def call_without_kernel(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return an op's result by its functional overload, or by the shapes that the CPU gives.

@@ -8,8 +8,6 @@ from __future__ import annotations
 import torch
 from torch._decomp import meta_table
 
-__all__ = ["fake_batch_norm"]
-
 
 def fake_batch_norm(aten: torch.library.Library) -> None:
     """Override ``native_batch_norm``'s meta kernel as long as `aten` exists."""

@@ -14,8 +14,6 @@ from solkit.adapters.fake_cuda.driver_commands import DRIVER_VERSION
 from solkit.adapters.fake_cuda.extensions import when_imported
 from solkit.core import Device
 
-__all__ = ["fake_nvml"]
-
 _CUDA_DRIVER_VERSION = 13000  # 1000 x major + 10 x minor
 
 

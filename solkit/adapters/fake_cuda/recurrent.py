@@ -17,8 +17,6 @@ from solkit.adapters.fake_cuda.data_dependent import make_holding
 from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_guesses, report_guess
 from solkit.errors import UnsupportedError
 
-__all__ = ["fake_recurrent"]
-
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _ARGUMENTS = (
     "Tensor input, Tensor[] state, Tensor[] weights, "

@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
-__all__ = ["try_at_once"]
-
 _aten = torch.ops.aten
 
 _DIRECT = {

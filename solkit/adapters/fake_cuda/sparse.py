@@ -18,8 +18,6 @@ import torch
 from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
 from solkit.errors import UnsupportedError
 
-__all__ = ["SparseMatrix", "fake_sparse"]
-
 
 def fake_sparse(own: torch.library.Library) -> None:
     """Make torch create a `SparseMatrix` instead of each sparse tensor.

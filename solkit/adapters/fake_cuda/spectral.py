@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["inverse_short_time_fourier"]
-
 _torch_istft = torch.istft
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["data_ptr", "has_tensors", "storage_at", "swap_tensors", "watching_addresses"]
-
 _FIRST_ADDRESS, _ADDRESS_STEP = 0x7F00_0000_0000, 1 << 32
 _addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
 _asked: list[set[int]] = []  # a stack; the innermost is told

@@ -23,8 +23,6 @@ from solkit.adapters.fake_cuda.contents import (
 )
 from solkit.adapters.fake_cuda.guesses import locate_sentence
 
-__all__ = ["ALL_SET", "GUESSED_SET", "SMALL", "named_arguments", "suppose_contents"]
-
 _aten = torch.ops.aten
 
 GUESSED_SET = "of a mask were guessed to be set"

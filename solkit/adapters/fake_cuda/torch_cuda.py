@@ -17,14 +17,6 @@ import torch
 
 from solkit.core import Device
 
-__all__ = [
-    "Nothing",
-    "fake_torch_cuda",
-    "memory_bus_bits",
-    "replace_in_torch",
-    "update_device_interface",
-]
-
 
 class Nothing(contextlib.AbstractContextManager["Nothing"]):
     """Replaces streams, events and device contexts: every method does nothing."""

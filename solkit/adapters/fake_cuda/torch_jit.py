@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["fake_tracing"]
-
 
 def _trace_function(func: Any, example_inputs: Any = None, *_: Any, **options: Any) -> Any:
     """`torch.jit.trace`: the function, called once as the tracer does."""

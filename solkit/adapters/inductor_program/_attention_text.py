@@ -18,18 +18,6 @@ from solkit.adapters.inductor_program._score_text import (
     scaled_term,
 )
 
-__all__ = [
-    "LOW",
-    "AttentionKernel",
-    "AttentionText",
-    "Band",
-    "Reach",
-    "Split",
-    "Taken",
-    "Written",
-    "rows_packed",
-]
-
 LOW = 2048.0
 """Rests of numbers in fp16 are at most as much smaller than these."""
 _LOG2_E = 1.4426950408889634

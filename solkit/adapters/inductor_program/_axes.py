@@ -14,17 +14,6 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-__all__ = [
-    "Atom",
-    "Dims",
-    "arrange_axes",
-    "follow_view",
-    "is_repeated",
-    "is_view",
-    "regroup",
-    "whole_axes",
-]
-
 aten = torch.ops.aten
 
 

@@ -19,8 +19,6 @@ from solkit.adapters.inductor_program._own_attention import OWN_OPERATOR
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["HELPERS", "Program", "rewrite_module"]
-
 HELPERS: Mapping[str, str] = {
     "_laid_out": '''
 def _laid_out(tensor, stride):

@@ -19,15 +19,6 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from solkit.errors import InputError
 
-__all__ = [
-    "Caller",
-    "Layout",
-    "Returned",
-    "conditions_of",
-    "state_conditions",
-    "tensor_conditions",
-]
-
 
 @dataclass(frozen=True)
 class Layout:

@@ -45,8 +45,6 @@ from solkit.adapters.inductor_program._reference import Reference, model_text
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import InputError, SolkitError
 
-__all__ = ["Written", "program_of"]
-
 _SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": False}
 _REWRITES = {
     NARROW_ATTENTION: (narrow_attention, "it has no attention of fp32"),

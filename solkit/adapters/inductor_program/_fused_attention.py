@@ -41,8 +41,6 @@ from solkit.adapters.inductor_program._written_attention import (
     read_attention,
 )
 
-__all__ = ["CONVERT", "FUSED_ATTENTION", "constant_value", "fuse_attention"]
-
 FUSED_ATTENTION = "solkit.fused_attention"
 """Setting of a program, next to those of Inductor."""
 

@@ -24,8 +24,6 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from solkit.errors import InputError, SolkitError
 
-__all__ = ["ATTENTION", "Held", "Result", "Tensors", "Traced", "trace_function"]
-
 ATTENTION = "solkit_inductor.attention"
 """Replaces `scaled_dot_product_attention`, which asks a real GPU what it can do."""
 

@@ -16,8 +16,6 @@ from solkit.adapters.inductor_space import PROCESSORS, block_values, inductor_sp
 from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
 from solkit.errors import InputError
 
-__all__ = ["AnyKernel", "ProgramKernel", "kernel_spaces", "named_apart", "valid_lines"]
-
 _MOST_FREE = 3
 """With more kernels, almost no point of the whole space is valid for each of them."""
 

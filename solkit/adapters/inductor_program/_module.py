@@ -10,8 +10,6 @@ from solkit.adapters.inductor import TemplateLaunch
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["Generated", "generated_module"]
-
 
 @dataclass(frozen=True)
 class Generated:

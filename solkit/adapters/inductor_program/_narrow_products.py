@@ -13,16 +13,6 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-__all__ = [
-    "CONVERSIONS",
-    "NARROW",
-    "NARROW_PRODUCTS",
-    "PRODUCTS",
-    "emitter",
-    "narrow_products",
-    "with_addend",
-]
-
 NARROW_PRODUCTS = "solkit.narrow_products"
 """Setting of a program, next to those of Inductor."""
 

@@ -60,14 +60,6 @@ from solkit.adapters.inductor_program._written_attention import (
     read_softmax,
 )
 
-__all__ = [
-    "NARROW_ATTENTION",
-    "OWN_ATTENTION",
-    "OWN_OPERATOR",
-    "narrow_attention",
-    "own_attention",
-]
-
 OWN_ATTENTION = "solkit.own_attention"
 """Setting of a program, next to those of Inductor."""
 NARROW_ATTENTION = "solkit.narrow_attention"

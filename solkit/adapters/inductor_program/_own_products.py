@@ -23,8 +23,6 @@ from solkit.adapters.inductor_program._narrow_products import (
 )
 from solkit.adapters.inductor_program._product_template import PROCESSORS, product
 
-__all__ = ["OWN_PRODUCTS", "SPLIT_PRODUCTS", "own_products"]
-
 OWN_PRODUCTS = "solkit.own_products"
 """Setting of a program, next to those of Inductor: Triton's precision of products of fp32."""
 SPLIT_PRODUCTS = "solkit.split_products"

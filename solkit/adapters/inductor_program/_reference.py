@@ -21,8 +21,6 @@ from solkit.adapters.inductor_program._graph import Held, Tensors
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["Reference", "model_text", "module_text"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reference:

@@ -24,20 +24,6 @@ from solkit.adapters.inductor_program._written_attention import (
     scaled_tensor,
 )
 
-__all__ = [
-    "Forward",
-    "Mask",
-    "ScoreText",
-    "TensorText",
-    "UnreadableError",
-    "Value",
-    "broadcast",
-    "index_terms",
-    "is_elementwise",
-    "offset_text",
-    "scaled_term",
-]
-
 aten = torch.ops.aten
 Forward = Callable[[Dims], Dims | None]
 """Axes of a node as axes of scores: a batch, queries and keys."""

@@ -27,8 +27,6 @@ from solkit.adapters.inductor_program._axes import (
 )
 from solkit.adapters.inductor_program._narrow_products import CONVERSIONS, NARROW, PRODUCTS
 
-__all__ = ["MASKED", "Operand", "WrittenAttention", "read_attention"]
-
 aten = torch.ops.aten
 _FLOATS = (*NARROW, torch.float32)
 _BATCH, _FIRST, _SECOND = range(3)  # axes of a product

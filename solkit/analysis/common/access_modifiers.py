@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["AccessModifiers", "ptx_modifiers", "ttgir_modifiers"]
-
 
 @dataclass(frozen=True)
 class AccessModifiers:

@@ -23,8 +23,6 @@ import numpy as np
 from solkit.analysis.common.regions import SECTOR
 from solkit.core import Contention
 
-__all__ = ["AtomicContention", "contention_of"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _HELD = 1 << 19

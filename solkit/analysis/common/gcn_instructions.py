@@ -12,8 +12,6 @@ import re
 from solkit.adapters.amdgcn import access_of
 from solkit.adapters.sass import Instruction
 
-__all__ = ["gcn_flops", "gcn_kind", "gcn_width_bytes"]
-
 _WAVE_THREADS = 64
 _MATRIX = re.compile(r"v_(?:mfma|smfmac)_.*?(\d+)x(\d+)x(\d+)(?:_(\d+)b)?")
 _PREFIXES = (

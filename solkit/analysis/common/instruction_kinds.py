@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from solkit.adapters.sass import Instruction
 
-__all__ = ["KINDS", "instruction_kind"]
-
 _OPCODES = {
     "tensor": "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA "
     "UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCMXQMMA",

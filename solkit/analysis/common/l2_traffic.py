@@ -22,8 +22,6 @@ from solkit.analysis.common.regions import Region, region_keys
 from solkit.core import Device, Occupancy
 from solkit.roofline.kernel.dram_traffic import lost_share
 
-__all__ = ["Distances", "Misses", "Round", "l1_misses", "launch_rounds", "step_shares"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _L1_BEYOND_SHARED = 28 << 10

@@ -8,8 +8,6 @@ import numpy as np
 
 from solkit.analysis.common.regions import ADDRESS_BITS
 
-__all__ = ["outside_bytes"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _WITHIN = (1 << ADDRESS_BITS) - 1

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-__all__ = ["ADDRESS", "Place", "PtxCode", "Statement", "read_ptx"]
-
 Place = tuple[str, int, int]
 """File, line and column."""
 

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COMPARISONS", "OPERATIONS", "Array", "as_bits", "operation", "result_bits", "type_of"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _TYPE = re.compile(r"[busf](\d+)$")

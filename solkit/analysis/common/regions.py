@@ -13,18 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "ADDRESS_BITS",
-    "SECTOR",
-    "Region",
-    "are_scattered",
-    "by_storage",
-    "distinct_bytes",
-    "numbers_of",
-    "region_keys",
-    "unique_bytes",
-]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 ADDRESS_BITS = 44

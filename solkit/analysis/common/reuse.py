@@ -24,8 +24,6 @@ from solkit.analysis.common.regions import (
 )
 from solkit.core import Device, Reuse, Stream
 
-__all__ = ["reuse_of"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _PARTITIONED = {(8, 0), (9, 0), (10, 0), (10, 3)}

@@ -20,8 +20,6 @@ from solkit.adapters.sass import Block, Code, Instruction
 from solkit.analysis.common.instruction_kinds import instruction_kind
 from solkit.core import WarpRole
 
-__all__ = ["roles_of", "warp_roles"]
-
 _LOADS = ("UTMALDG", "LDGSTS")
 _STORES = ("UTMASTG", "UTMAREDG")
 _COMPUTES = ("fp32", "fp16", "fp64", "sfu", "tensor_memory")

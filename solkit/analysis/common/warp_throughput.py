@@ -22,8 +22,6 @@ from solkit.analysis.common.instruction_kinds import instruction_kind
 from solkit.analysis.common.warp_roles import roles_of
 from solkit.core import Pace
 
-__all__ = ["COSTS", "MEMORY_CYCLES", "paces_of"]
-
 MEMORY_CYCLES = 600.0
 """Global memory's latency while a warp goes through the code: between those of L2 and DRAM."""
 

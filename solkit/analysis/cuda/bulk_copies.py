@@ -14,8 +14,6 @@ from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.front_end import Bulk
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["SECTOR_BYTES", "BulkCopy", "bulk_copy_of", "row_bulk", "tile_bulk"]
-
 SECTOR_BYTES = SECTOR
 """Bytes of the pieces in which a bulk copy is counted."""
 

@@ -21,8 +21,6 @@ from solkit.analysis.cuda.source import Source
 from solkit.core import Device
 from solkit.errors import UnsupportedError
 
-__all__ = ["compile_launches"]
-
 _MAX_THREADS = 1024  # CUDA C++ Programming Guide, technical specifications
 _OPTIONS = (
     *("-std=c++20", "-lineinfo", "-default-device"),

@@ -6,8 +6,6 @@ import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ALTERNATIVE_TOKENS", "condition_holds"]
-
 ALTERNATIVE_TOKENS = {
     **{"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~"},
     **{"and_eq": "&=", "or_eq": "|=", "xor_eq": "^=", "not_eq": "!="},

@@ -14,8 +14,6 @@ from solkit.analysis.common.ptx_code import Statement
 from solkit.analysis.interpreter.control_flow import Instruction
 from solkit.analysis.triton.operations import CYCLES
 
-__all__ = ["chain_of", "described_operations", "lane_operations", "warp_operations"]
-
 _APPROXIMATE = frozenset("ex2 lg2 sin cos tanh rsqrt rcp sqrt".split())
 _PLAIN = {"add": 1.0, "sub": 1.0, "mul": 1.0, "fma": 2.0, "mad": 2.0}
 _EXACT: Mapping[str, Mapping[str, float]] = {

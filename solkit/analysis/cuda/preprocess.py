@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from solkit.analysis.cuda.conditions import condition_holds
 
-__all__ = ["Macro", "definitions_of", "preprocessed"]
-
 
 @dataclass(frozen=True)
 class _Piece:

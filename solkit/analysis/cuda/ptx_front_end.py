@@ -40,8 +40,6 @@ from solkit.analysis.interpreter.thread_groups import Active
 from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
 from solkit.analysis.interpreter.values import Array, Value, single_value
 
-__all__ = ["PTXFrontEnd"]
-
 _WARP = 32
 _POINTER_BYTES = 8
 _WHOLE_COPY = 3  # operands of a cp.async that copies all of its bytes: target, source, size

@@ -19,8 +19,6 @@ from solkit.analysis.interpreter.control_flow import (
     control_flow_of,
 )
 
-__all__ = ["Kernel", "Symbol", "read_kernel", "stored_registers"]
-
 
 @dataclass(frozen=True)
 class Symbol:

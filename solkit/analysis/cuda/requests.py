@@ -13,8 +13,6 @@ from solkit.analysis.interpreter.launch_requests import launch_requests
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.core import Device, Occupancy, Requests
 
-__all__ = ["cuda_requests", "read_parameters"]
-
 _HIDING = frozenset({"call", "tex", "tld4", "suld"})
 """Statements that may read global memory in ways that are not followed."""
 

@@ -17,16 +17,6 @@ from pathlib import Path
 from solkit.analysis.cuda.conditions import ALTERNATIVE_TOKENS
 from solkit.analysis.cuda.preprocess import definitions_of, preprocessed
 
-__all__ = [
-    "Function",
-    "Source",
-    "Token",
-    "closing_bracket",
-    "declared_name",
-    "split_arguments",
-    "tokens_of",
-]
-
 
 @dataclass(frozen=True)
 class Token:

@@ -17,45 +17,6 @@ import torch
 
 from solkit.analysis.cuda.source import Token
 
-__all__ = [
-    "CONSTANTS",
-    "CPP_TYPES",
-    "DTYPES",
-    "FLOATS",
-    "INTEGERS",
-    "MATH",
-    "SIZES",
-    "SUCCESS",
-    "TENSOR_METHODS",
-    "UNKNOWN",
-    "VECTORS",
-    "Address",
-    "Dim3",
-    "Kernel",
-    "Lambda",
-    "Pointer",
-    "Position",
-    "Record",
-    "Type",
-    "are_same_plain_values",
-    "binary_of",
-    "converted",
-    "copied_for_assignment",
-    "device_properties",
-    "dim3_of_arguments",
-    "element_of",
-    "extent_of",
-    "is_null_pointer",
-    "is_unknown",
-    "literal_number",
-    "narrows_to_integer",
-    "option_of",
-    "sequence_method",
-    "unary_of",
-    "unknown_if_unfit",
-    "vector_of",
-]
-
 
 class _Unknown:
     """A value that cannot be known without a GPU."""

@@ -22,8 +22,6 @@ from solkit.analysis.common.reuse import reuse_of
 from solkit.analysis.interpreter.values import Array
 from solkit.core import Access, Contention, Device, Occupancy, Reuse
 
-__all__ = ["TOTALS", "AccessCounts", "launch_traffic", "longest_loads", "unevenness"]
-
 TOTALS = (
     *("requests", "sectors", "lines", "bytes", "distinct", "paired"),
     *("operations", "warp_addresses"),

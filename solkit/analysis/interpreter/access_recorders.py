@@ -12,8 +12,6 @@ from solkit.analysis.interpreter.coalescing import count_distinct
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["ContentionRecorder", "Extent", "ExtentRecorder"]
-
 
 @dataclass
 class Extent:

@@ -23,8 +23,6 @@ from solkit.analysis.interpreter.thread_groups import Active
 from solkit.analysis.interpreter.values import ODD, Array
 from solkit.analysis.triton.bank_conflicts import wavefronts
 
-__all__ = ["Lanes", "SharedSite", "Site", "Spots", "pointers_behind", "sites_of"]
-
 _WARP = 32
 _REMEMBERED = 1 << 18
 """Sectors of a site that are remembered as touched; of two in one slot, the later one."""

@@ -15,14 +15,6 @@ import numpy as np
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.values import Array
 
-__all__ = [
-    "LINE_SECTORS",
-    "TouchedSectors",
-    "count_distinct",
-    "distinct_together",
-    "sorted_last_axis",
-]
-
 LINE_SECTORS = 4
 """Sectors of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from solkit.analysis.common.access_modifiers import AccessModifiers
 
-__all__ = ["BasicBlock", "ControlFlow", "Instruction", "Loop", "MemoryUse", "control_flow_of"]
-
 
 @dataclass(frozen=True)
 class MemoryUse:

@@ -9,8 +9,6 @@ import numpy as np
 
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["Counters"]
-
 
 class Counters:
     """Numbers by key and program (thread block).

@@ -24,19 +24,6 @@ from solkit.analysis.interpreter.values import Array, Value
 if TYPE_CHECKING:
     from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
 
-__all__ = [
-    "UNFOLLOWED",
-    "WINDOWS",
-    "AccessStep",
-    "Bulk",
-    "Cost",
-    "FrontEnd",
-    "Motion",
-    "Operand",
-    "SharedAccesses",
-    "ValueStep",
-]
-
 Operand = Union[str, Array, None]
 """A register's name, a value that is the same each time, or ``None`` if unknown."""
 

@@ -15,8 +15,6 @@ from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.values import Array
 from solkit.core import Device, Occupancy
 
-__all__ = ["LaunchCounts", "memory_requests"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LaunchCounts:

@@ -27,8 +27,6 @@ from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
 from solkit.analysis.interpreter.values import Array
 from solkit.core import Device, Occupancy, Requests, SharedAccess
 
-__all__ = ["launch_requests"]
-
 _WHOLE_THREADS = 1 << 13
 """Threads followed one by one, in up to `_WHOLE` blocks."""
 _WHOLE = 16

@@ -23,8 +23,6 @@ from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.front_end import FrontEnd, Motion
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["MOST_TRIPS", "Comparison", "Comparisons", "CountedLoopExtrapolator", "LoopExtrapolator"]
-
 _LONGEST_PERIOD = 64
 _PATIENCE = 96
 """Iterations of a loop that does not repeat, before the rest is extrapolated; a quarter of that if

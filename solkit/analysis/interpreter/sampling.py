@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["ends_of", "representative", "spread_out"]
-
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 

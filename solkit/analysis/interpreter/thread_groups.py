@@ -11,8 +11,6 @@ import numpy as np
 from solkit.analysis.interpreter.control_flow import BasicBlock, Instruction
 from solkit.analysis.interpreter.values import Array, Value
 
-__all__ = ["AccessSink", "Active", "Grid"]
-
 
 @dataclass(frozen=True)
 class Grid:

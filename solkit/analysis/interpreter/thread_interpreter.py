@@ -37,8 +37,6 @@ from solkit.analysis.interpreter.storages import IN_ORDER, OFFSET
 from solkit.analysis.interpreter.thread_groups import AccessSink, Active, Grid
 from solkit.analysis.interpreter.values import Array, Value
 
-__all__ = ["ThreadInterpreter"]
-
 _WARP = 32
 _BEFORE = 1 << (ADDRESS_BITS - 1)
 """Bytes in front of a storage that count as its own."""

@@ -6,8 +6,6 @@ from typing import Any, Union
 
 import numpy as np
 
-__all__ = ["ODD", "Array", "Value", "single_value"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 Value = Union[Array, None]

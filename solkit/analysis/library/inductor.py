@@ -15,8 +15,6 @@ from solkit.adapters import fake_cuda
 if TYPE_CHECKING:
     from solkit.adapters.compiled_functions import Program
 
-__all__ = ["compiling"]
-
 _INDUCTOR = ("inductor", None)
 _IGNORED = "torch.compile was ignored, PyTorch's operators run one by one"
 _KEPT = 64

@@ -30,16 +30,6 @@ from solkit.ops import Family, operator
 from solkit.roofline.work.costs import cost_of
 from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view, uses_of
 
-__all__ = [
-    "LibraryLaunch",
-    "LibraryOp",
-    "LibraryRecording",
-    "innermost_recording",
-    "recording",
-    "recording_operators",
-    "repeating",
-]
-
 
 @dataclass(frozen=True)
 class LibraryOp:

@@ -23,8 +23,6 @@ from solkit.core import SharedAccess
 from solkit.ops import Family
 from solkit.roofline.work.program import TracedOp
 
-__all__ = ["Sorting", "sorting_of"]
-
 _IN_A_BLOCK, _IN_A_WARP = 4096, 128
 _SIZES = (1024, 2048, 4096)
 """Elements of a line that the block's kernels have room for."""

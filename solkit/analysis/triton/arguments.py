@@ -15,8 +15,6 @@ from solkit.analysis.interpreter.values import Array
 from solkit.analysis.triton.arithmetic import scalar_value
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = ["bind_arguments", "parameters_in_order"]
-
 
 def bind_arguments(
     function: Function, arguments: Mapping[str, Argument], storages: Storages

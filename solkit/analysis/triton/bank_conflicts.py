@@ -26,15 +26,6 @@ from solkit.analysis.triton.shared_addresses import (
 )
 from solkit.core import SharedAccess
 
-__all__ = [
-    "SharedTraffic",
-    "shared_traffic",
-    "summed_accesses",
-    "tensor_shared_bytes",
-    "user_line",
-    "wavefronts",
-]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BANKS, _WORD, _LANES = 32, 4, 32

@@ -34,9 +34,6 @@ from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
 from solkit.kernelfiles import Workload
 
-__all__ = ["CaptureError", "Captured", "Output", "capture", "described", "storages_of"]
-
-
 _GRACE_S = 2
 _PYTHONS = (*(ArithmeticError, AssertionError, LookupError, NameError, RecursionError, SystemExit),)
 """Errors that Python raises by itself whether or not there is a GPU."""

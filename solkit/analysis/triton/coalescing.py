@@ -14,8 +14,6 @@ from solkit.adapters.triton_ir import Function, Operation, TensorType
 from solkit.analysis.triton.layouts import tensor_spread
 from solkit.analysis.triton.relevance import ACCESSES, mask_operand
 
-__all__ = ["access_runs", "mask_runs"]
-
 _KEEP_DIVISORS = {
     *("arith.addi", "arith.subi", "arith.remsi", "arith.minsi", "arith.maxsi", "arith.select"),
     *("arith.cmpi", "arith.andi", "arith.ori", "arith.extsi", "arith.extui", "arith.trunci"),

@@ -23,8 +23,6 @@ from solkit.analysis.common.instructions import instruction_mix
 from solkit.core import Depth, Device
 from solkit.processes.parallel_calls import call_in_forks
 
-__all__ = ["compile_all"]
-
 _HERE = "nvml"  # `Device.source` of a GPU of this machine
 COMPILE_LIMIT_S = 120.0
 """Limit of one compile; the slowest of 500 recorded ones took 5.2 s."""

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["CounterTurns"]
-
 
 class CounterTurns:
     """Turns of each program at each counter, so far.

@@ -12,21 +12,6 @@ from dataclasses import dataclass
 from solkit.adapters.triton_ir import Operation, TensorType, element_bits
 from solkit.analysis.triton.layouts import Spread, tensor_spread
 
-__all__ = [
-    "Step",
-    "converted",
-    "elements_per_thread",
-    "exchanged",
-    "gathered",
-    "histogram",
-    "in_a_row",
-    "is_through_shared",
-    "matrix_product",
-    "spread_of",
-    "through_shared",
-    "words_of",
-]
-
 
 @dataclass(frozen=True)
 class Step:

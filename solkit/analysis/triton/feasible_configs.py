@@ -8,8 +8,6 @@ from solkit.adapters.launch_recording import CapturedLaunch, Choice
 from solkit.adapters.triton_compiler import Compiled
 from solkit.processes.host import is_machine_fault
 
-__all__ = ["passed_over"]
-
 
 def passed_over(
     launches: Sequence[CapturedLaunch], compiled: Mapping[int, Compiled]

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from solkit.adapters.triton_ir import Layout, TensorType
 
-__all__ = ["Spread", "tensor_spread"]
-
 Basis = tuple[int, ...]
 
 

@@ -8,16 +8,6 @@ from collections.abc import Sequence, Set
 from solkit.adapters.triton_ir import Block, Operation
 from solkit.analysis.triton.relevance import ACCESSES
 
-__all__ = [
-    "PICKS",
-    "alternatives_in_condition",
-    "carried_pairs",
-    "is_linear",
-    "is_linear_while",
-    "meetings_in_condition",
-    "predicate_of",
-]
-
 PICKS = {"arith.minsi", "arith.maxsi"}
 """Operations whose result changes its step when the other operand is picked."""
 

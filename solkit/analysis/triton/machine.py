@@ -25,8 +25,6 @@ from solkit.analysis.triton.relevance import ACCESSES
 from solkit.analysis.triton.steps import steps_of
 from solkit.core import InstructionCount, InstructionMix, Pace
 
-__all__ = ["estimated_mix"]
-
 _START = {"move": 6, "constant_load": 8, "branch": 3}
 """Instructions of any kernel: the stack pointer, arguments, indices of the block, the end."""
 _START_CYCLES = 60.0

@@ -15,8 +15,6 @@ from typing import Any
 from solkit.adapters.triton_ir import Function, Operation, TensorType
 from solkit.analysis.triton.layouts import tensor_spread
 
-__all__ = ["COSTS", "CYCLES", "DOTS", "chain_cycles", "libdevice_function", "operations_of"]
-
 Cost = Mapping[str, float]
 
 _FP = {"fp32": 1.0}

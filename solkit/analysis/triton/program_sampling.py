@@ -34,8 +34,6 @@ from solkit.analysis.triton.relevance import (
 from solkit.analysis.triton.tensor_sink import IgnoringSink
 from solkit.analysis.triton.ttgir_interpreter import TTGIRInterpreter
 
-__all__ = ["Sample", "ragged_sample"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 Numbers = npt.NDArray[np.int64]
 

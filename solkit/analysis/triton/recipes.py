@@ -35,8 +35,6 @@ from solkit.core import Value
 from solkit.core.parsing import syntax_tree
 from solkit.kernelfiles import Workload
 
-__all__ = ["Recipes", "are_captures_equal"]
-
 _MOST_RECIPES = 32
 """Limit for one launcher at one shape; one that needs more is run each time."""
 

@@ -20,8 +20,6 @@ from solkit.analysis.triton.relevance import LOADS
 from solkit.analysis.triton.steps import steps_of
 from solkit.core import SharedAccess
 
-__all__ = ["estimated_registers", "estimated_shared_traffic"]
-
 _BASE_REGISTERS = 15
 """Scalars, counters and what instructions need on their way."""
 _INTEGERS = 0.5

@@ -10,25 +10,6 @@ from dataclasses import dataclass
 
 from solkit.adapters.triton_ir import Block, Function, Operation
 
-__all__ = [
-    "ACCESSES",
-    "ATOMICS",
-    "SHARED_VIEWS",
-    "STORES",
-    "TMA_LOADS",
-    "TMA_STORES",
-    "RelevantValues",
-    "from_memory",
-    "mask_operand",
-    "may_read",
-    "other_of",
-    "pointer_roots",
-    "relevant_values",
-    "scattered_values",
-    "steering_values",
-    "values_behind",
-]
-
 LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
 STORES = {"tt.store"}
 ATOMICS = {"tt.atomic_rmw", "tt.atomic_cas"}

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SharedValues", "SharedView", "Stored"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from solkit.adapters.triton_ir import Function, Operation
 
-__all__ = ["staged_loads"]
-
 _STORE = "ttg.local_store"
 _VIEW = "ttg.memdesc_"
 

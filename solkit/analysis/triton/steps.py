@@ -28,9 +28,6 @@ from solkit.analysis.triton.exchanges import (
 from solkit.analysis.triton.operations import DOTS, libdevice_function
 from solkit.analysis.triton.relevance import ACCESSES
 
-__all__ = ["Steps", "steps_of"]
-
-
 _FREE = {
     *("arith.constant", "tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims", "tt.reshape"),
     *("tt.trans", "tt.make_range", "ttg.memdesc_subview", "ttg.memdesc_index", "ttg.memdesc_trans"),

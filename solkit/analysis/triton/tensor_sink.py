@@ -9,8 +9,6 @@ from typing import Protocol
 from solkit.adapters.triton_ir import Operation
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["Descriptor", "IgnoringSink", "TensorSink"]
-
 
 @dataclass(frozen=True)
 class Descriptor:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 from solkit.pipeline.starting._source import Definition, Launch, Source, parameters
 
-__all__ = ["Tunable", "copy_launcher", "tunable_constants"]
-
 _OPTIONS = {"num_warps": 4, "num_stages": 3}  # Triton's defaults on NVIDIA GPUs
 _CHOICES = {"num_warps": (2, 4, 8), "num_stages": (2, 3, 4)}
 _LEAST_TILE = 16  # of a `tl.dot`, and of a warp's work

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from solkit.core.syntax import Meanings, dotted_full_names, leading_name
 
-__all__ = ["Pointers", "pointers_of"]
-
 _LANGUAGE = "triton.language."
 _KEPT = ("make_block_ptr", "advance", "cast", "multiple_of", "max_contiguous", "broadcast_to")
 _MAKERS = (*_KEPT, "make_tensor_descriptor", "max_constancy", "to")

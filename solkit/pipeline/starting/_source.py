@@ -20,8 +20,6 @@ from solkit.core.syntax import (
 from solkit.errors import KernelFileError
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
 
-__all__ = ["Jit", "Launch", "Source", "parameters", "read_source"]
-
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 _DEVICE_CODE = frozenset(

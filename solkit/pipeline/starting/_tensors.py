@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from solkit.pipeline.starting._pointers import Pointers
 from solkit.pipeline.starting._source import Definition, Source, parameters
 
-__all__ = ["Sizes", "Tensor", "named_sizes", "tensors_of"]
-
 _OF_TENSORS = frozenset(
     """
     shape size dtype device stride numel ndim dim contiguous is_contiguous is_cuda data_ptr view

@@ -10,8 +10,6 @@ from solkit.pipeline.starting._launcher import Tunable, copy_launcher, tunable_c
 from solkit.pipeline.starting._source import Definition, Jit, Source
 from solkit.pipeline.starting._tensors import Sizes, Tensor, named_sizes, tensors_of
 
-__all__ = ["Parts", "description_text", "launched_text", "module_text"]
-
 _OWN_NAMES = {"kernel", "reference", "inputs", "valid", "check", "SPACE", "SHAPES", "TOLERANCE"}
 _WORDS = {"int": "1", "float": "1.0", "bool": "False"}
 

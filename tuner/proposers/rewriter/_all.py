@@ -40,8 +40,6 @@ from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
-__all__ = ["REWRITES", "STRUCTURAL"]
-
 REWRITES: tuple[Rewrite, ...] = (
     LibraryProducts(),  # a launch that the others can read
     NeedlessCopies(),

@@ -22,19 +22,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_each,
 )
 
-__all__ = [
-    "assignments_in",
-    "last_values",
-    "needed_for",
-    "read_part",
-    "single_values",
-    "straight_values",
-    "values_of",
-    "without_assignments",
-    "without_unread_pointers",
-    "without_unused",
-]
-
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 

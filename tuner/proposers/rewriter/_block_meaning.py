@@ -37,8 +37,6 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import whole_values
 
-__all__ = ["blocks_with_meaning", "numbers_its_blocks", "starts_block"]
-
 _TO_ALL = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce", "tl.xor_sum")
 _ALONG = ("tl.cumsum", "tl.cumprod", "tl.associative_scan", "tl.sort", "tl.flip")
 _ROUNDS = 4  # of names that loops hand on

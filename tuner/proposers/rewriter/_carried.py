@@ -55,19 +55,6 @@ from solkit.tuner.proposers.rewriter._operations import (
     is_zero,
 )
 
-__all__ = [
-    "LOWEST",
-    "NEGATIVE_INFINITY",
-    "Carried",
-    "CarriedKind",
-    "OtherUpdateError",
-    "Trip",
-    "carried_by",
-    "carried_names",
-    "unpacked_statements",
-    "with_single_updates",
-]
-
 NEGATIVE_INFINITY = 'float("-inf")'
 LOWEST = "-3.4028234663852886e38"
 """The least finite fp32: the start of a maximum of nothing, as ``-inf - -inf`` is no number."""

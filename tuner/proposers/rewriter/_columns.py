@@ -32,19 +32,6 @@ from solkit.tuner.proposers.rewriter._operations import (
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 
-__all__ = [
-    "Blocks",
-    "ColumnBound",
-    "Columns",
-    "column_bound",
-    "expanded_row",
-    "is_index_sum",
-    "largest_row",
-    "over_range",
-    "smallest_row",
-    "without_axes",
-]
-
 
 class Columns:
     """Indices that grow with a loop: its first element's index, and a range.

@@ -24,8 +24,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = ["with_distinct_names", "with_distinct_values", "without_unread"]
-
 
 def with_distinct_names(statements: Body, outside: set[str]) -> list[cst.BaseStatement]:
     """Return statements in which names that are assigned again get other names.

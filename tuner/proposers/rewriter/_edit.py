@@ -59,41 +59,6 @@ from solkit.tuner.proposers.rewriter._values import (
     next_power_of_two,
 )
 
-__all__ = [
-    "MOST_OF_AXIS",
-    "WARPS",
-    "Parameter",
-    "arguments_of",
-    "axis_name",
-    "block_constants",
-    "changed_text",
-    "changed_tree",
-    "device_tensor",
-    "grid_axis",
-    "grid_constants",
-    "grid_with",
-    "group_divisors",
-    "guarded_launch",
-    "has_assignment",
-    "in_place_of",
-    "in_statement",
-    "launch_line",
-    "launcher_size",
-    "lifted_axis",
-    "listed_space",
-    "options_of",
-    "parameter",
-    "program_axis",
-    "renamed_function",
-    "row_warps",
-    "tile_constants",
-    "warps_for",
-    "with_defaults",
-    "with_fixed_parameters",
-    "with_params",
-    "without_param",
-]
-
 MOST_OF_AXIS = 65535
 """Programs along axes 1 and 2 of a grid (CUDA C++ Programming Guide, "Compute Capabilities")."""
 _WIDTH = 96  # of a line of code in a launcher

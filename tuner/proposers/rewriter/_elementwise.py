@@ -46,16 +46,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 
-__all__ = [
-    "Elementwise",
-    "Inlined",
-    "as_elementwise",
-    "coordinates_at",
-    "inlined_at_tile",
-    "sum_terms",
-    "tile_of",
-]
-
 _ACCESSES = ("tl.load", "tl.store")
 _INDICES = ("tl.program_id", "tl.arange")
 _ROWS, _COLUMNS = "[:, None]", "[None, :]"

@@ -20,8 +20,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
 )
 
-__all__ = ["Start", "start_of_name", "with_finite_starts"]
-
 
 @dataclass(frozen=True)
 class Start:

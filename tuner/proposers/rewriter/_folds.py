@@ -17,8 +17,6 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import Values, substitute_names
 
-__all__ = ["as_fold"]
-
 _TRIALS = 3
 _PLACES = 10**6
 

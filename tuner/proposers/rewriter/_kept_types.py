@@ -19,8 +19,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 
-__all__ = ["UnknownTypeError", "kept_type", "memory_type"]
-
 _ROUNDED = ("tl.float16", "tl.bfloat16", "tl.float32", "tl.float64")
 _OTHER_NAMES = {
     **{"half": "float16", "float": "float32", "double": "float64", "bool": "int1"},

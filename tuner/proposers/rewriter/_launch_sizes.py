@@ -16,8 +16,6 @@ from solkit.core import Brief, TensorLayout
 from solkit.tuner.proposers.rewriter._nodes import called_name, compact_code, integer_literal
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, launcher_definition
 
-__all__ = ["constants_of", "measured_tensors", "measured_values", "programs_of"]
-
 _MOST_DEFINITIONS = 30  # of definitions that name definitions
 
 

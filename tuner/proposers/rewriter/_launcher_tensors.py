@@ -25,8 +25,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import launcher_definition
 
-__all__ = ["DEFAULT_TYPE", "SAME_TYPE", "LauncherTensor", "launcher_tensor"]
-
 DEFAULT_TYPE = "torch.get_default_dtype()"
 """Type of what is allocated without one."""
 _SAME_RANK = frozenset("contiguous clone detach t transpose permute".split())

@@ -68,9 +68,6 @@ from solkit.tuner.proposers.rewriter._running_values import (
 )
 from solkit.tuner.proposers.rewriter._values import writes_in_order
 
-__all__ = ["lifted_body", "lifted_loop", "scalar_names", "without_running"]
-
-
 # ------------------------------------------------------------------------------- statements
 
 

@@ -22,8 +22,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._operations import call_args, is_fp32
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = ["CannotLiftError", "Kind", "Lifted", "Lifting", "is_elementwise_call", "promote_operand"]
-
 _ELEMENTWISE = frozenset(
     """abs exp exp2 log log2 sqrt rsqrt sin cos sigmoid erf floor ceil maximum minimum where fma
     div_rn sqrt_rn cast tanh clamp pow expm1 log1p""".split()

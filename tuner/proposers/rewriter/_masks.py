@@ -29,15 +29,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._operations import conjuncts, is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch, launcher_definition
 
-__all__ = [
-    "lengths_of_names",
-    "lengths_within",
-    "masked_loads",
-    "unmasked_blocks",
-    "with_load_mask",
-    "without_mask",
-]
-
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
 _LIMITS = ("tl.where", "tl.minimum", "min", "tl.clamp")
 _ROUNDS = 4  # of names that loops hand on

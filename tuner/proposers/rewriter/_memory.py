@@ -21,19 +21,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = [
-    "MASK_PLACES",
-    "PLAIN_WRITES",
-    "WRITES",
-    "Pointers",
-    "hides_access",
-    "is_write",
-    "may_meet",
-    "may_write",
-    "pointers_of",
-    "touches_memory",
-]
-
 _ATOMICS = tuple(f"tl.atomic_{word}" for word in "add max min and or xor cas xchg".split())
 WRITES = ("tl.store", *_ATOMICS)
 PLAIN_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")

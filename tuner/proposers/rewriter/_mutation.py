@@ -21,8 +21,6 @@ from solkit.tuner.proposers.rewriter._launch_sizes import (
 from solkit.tuner.proposers.rewriter._nodes import compact_code
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
 
-__all__ = ["Facts", "Fused", "Rewrite", "Variant", "fused_repeatedly"]
-
 _MOST_FUSED = 12  # pairs of launches in one file
 
 

@@ -33,8 +33,6 @@ from solkit.tuner.proposers.rewriter._operations import converted_value, is_oper
 from solkit.tuner.proposers.rewriter._parse import Launch, in_launcher
 from solkit.tuner.proposers.rewriter._values import all_names, argument_bases
 
-__all__ = ["OffsetBound", "OffsetError", "conditions_of_trips_apart"]
-
 
 class OffsetError(Exception):
     """An offset, or what it depends on, is of another form."""

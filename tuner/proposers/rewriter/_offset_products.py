@@ -6,8 +6,6 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import compact_code, render_code
 
-__all__ = ["OtherOffsetError", "Product", "offset_products", "unspread"]
-
 Product = tuple[str, ...]
 
 

@@ -9,20 +9,6 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import called_name, plain_code
 
-__all__ = [
-    "FLIPPED",
-    "call_args",
-    "compared_sides",
-    "comparison_parts",
-    "conjuncts",
-    "converted_value",
-    "is_fp32",
-    "is_minus_infinity",
-    "is_operation",
-    "is_zero",
-    "without_conversions",
-]
-
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are once their sides change places."""
 

@@ -40,18 +40,6 @@ from solkit.tuner.proposers.rewriter._operations import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = [
-    "Axis",
-    "OtherFormError",
-    "Place",
-    "Scope",
-    "Sum",
-    "Term",
-    "masked_sizes",
-    "tile_accesses",
-    "tile_place",
-]
-
 _SCALARS = ("tl.program_id", "tl.num_programs", "tl.cdiv", "tl.swizzle2d", "min", "max")
 _PLAIN = (*_SCALARS, *RANGES)
 """Calls that give scalars if they get scalars."""

@@ -38,8 +38,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
 )
 
-__all__ = ["Extremum", "with_extrema"]
-
 
 @dataclass(frozen=True)
 class Extremum:

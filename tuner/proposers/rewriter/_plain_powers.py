@@ -38,8 +38,6 @@ from solkit.tuner.proposers.rewriter._operations import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
 
-__all__ = ["with_plain_powers"]
-
 _LOGARITHMS = {
     f"{place}{power}": (f"tl.{log}", f"tl.math.{log}")
     for power, log in (("exp", "log"), ("exp2", "log2"))

@@ -21,8 +21,6 @@ from solkit.tuner.proposers.rewriter._operations import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = ["as_product", "has_chained_products"]
-
 _AXES = {(":", ":", "None"), (":", "None", ":"), ("None", ":", ":")}
 Factor = tuple[cst.BaseExpression, tuple[str, ...]]
 

@@ -38,8 +38,6 @@ from solkit.tuner.proposers.rewriter._offset_products import (
 from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
 from solkit.tuner.proposers.rewriter._parse import Launch
 
-__all__ = ["WRITERS", "ProgramIndices", "bounded_indices", "is_bound", "solved_indices"]
-
 
 @dataclass
 class ProgramIndices:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # they need libcst
     from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite, Variant
     from solkit.tuner.proposers.rewriter._parse import KernelText
 
-__all__ = ["Rewriter", "undefined_names"]
-
 _FAVOURED = 1.2
 """A rewrite is favoured if a factor of the gap that it lessens is at least so large."""
 _LAST = ("retile", "constants")

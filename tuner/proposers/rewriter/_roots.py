@@ -19,16 +19,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import Launch, launcher_definition
 
-__all__ = [
-    "ALLOCATORS",
-    "SIZE_CALLS",
-    "TENSOR_QUERIES",
-    "allocated_tensor",
-    "element_uses",
-    "is_size",
-    "root_name",
-]
-
 ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 TENSOR_QUERIES = frozenset(
     (

@@ -57,8 +57,6 @@ from solkit.tuner.proposers.rewriter._row_writer import (
     sum_code,
 )
 
-__all__ = ["BlockWriter"]
-
 Pairs = list[Swap]
 _RANGE = "tl.arange"
 

@@ -41,8 +41,6 @@ from solkit.tuner.proposers.rewriter._operations import call_args, compared_side
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, Term
 
-__all__ = ["JOINED", "RowElements", "RowPlace", "code_of", "number_names", "with_block_size"]
-
 _EXTREMA = {
     CarriedKind.MAXIMUM: ("tl.max", "tl.argmax", "tl.maximum", "max"),
     CarriedKind.MINIMUM: ("tl.min", "tl.argmin", "tl.minimum", "min"),

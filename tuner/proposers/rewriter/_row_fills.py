@@ -21,8 +21,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import call_args, compared_sides
 
-__all__ = ["Fill", "RowFills"]
-
 _LEAST_EXTREME = 60_000.0
 """Fills that count as lowest or highest: half-precision kernels write 65504 for infinity."""
 _POWERS = ("exp", "exp2")

@@ -36,8 +36,6 @@ from solkit.tuner.proposers.rewriter._row_elements import RowElements, code_of
 from solkit.tuner.proposers.rewriter._row_fills import Fill, RowFills
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, reads_other_trips
 
-__all__ = ["Access", "RowLoop", "RowReader", "row_loop", "without_running"]
-
 _PLAIN = (CarriedKind.SUM, CarriedKind.MAXIMUM, CarriedKind.MINIMUM)
 _KINDS = (*_PLAIN, CarriedKind.FOLLOWER, CarriedKind.RESCALED)
 

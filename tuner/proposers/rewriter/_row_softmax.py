@@ -59,27 +59,6 @@ from solkit.tuner.proposers.rewriter._values import (
     without_zeros,
 )
 
-__all__ = [
-    "EMPTY",
-    "ROW",
-    "SCORE",
-    "Addresses",
-    "Atom",
-    "ColumnEnd",
-    "OtherLaunchError",
-    "Product",
-    "Softmax",
-    "column_ends",
-    "is_number",
-    "keeps_lowest",
-    "parameter_of",
-    "require",
-    "same_value",
-    "shape_of_tensor",
-    "sizes_as_products",
-    "softmax_of_rows",
-]
-
 EMPTY = ("torch.empty", "torch.empty_like")
 """Allocators of tensors without values."""
 SCORE, ROW = "_score_", "_row_"

@@ -34,8 +34,6 @@ from solkit.tuner.proposers.rewriter._places import Scope, Sum, Term
 from solkit.tuner.proposers.rewriter._row_elements import code_of, number_names, with_block_size
 from solkit.tuner.proposers.rewriter._row_loops import RowLoop, row_loop
 
-__all__ = ["VECTOR", "RowParts", "RowWriter", "compared", "sum_code"]
-
 VECTOR = 16
 """Elements at whose multiples vectors begin: 16 bytes of the narrowest type, and what Triton tells
 from the arguments of a launch, multiples of 16."""

@@ -46,8 +46,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import all_names
 
-__all__ = ["Running", "RunningKind", "combiner", "with_running_values", "writes_by"]
-
 
 class RunningKind(enum.Enum):
     """Kind of an update; see the module."""

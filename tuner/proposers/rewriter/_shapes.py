@@ -22,17 +22,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = [
-    "Shape",
-    "Shapes",
-    "block_shapes",
-    "elements_of",
-    "mixes_lengths",
-    "operand_shapes",
-    "product_shapes",
-    "shape_of",
-]
-
 Shape = tuple[str, ...]
 
 _REDUCTIONS = ("sum", "max", "min", "argmax", "argmin", "reduce", "xor_sum")

@@ -21,17 +21,6 @@ from solkit.tuner.proposers.rewriter._products import has_chained_products
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
 from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
-__all__ = [
-    "Tile",
-    "covered_elements",
-    "is_product",
-    "larger_defaults",
-    "largest_block",
-    "size_under_flat_grid",
-    "tile_values",
-    "warps_of_product",
-]
-
 _LEAST_OF_PRODUCT = 16  # what tl.dot takes
 _LINE = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _SIDES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

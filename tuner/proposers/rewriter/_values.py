@@ -55,23 +55,6 @@ from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
 from solkit.tuner.proposers.rewriter._roots import is_size, root_name
 
-__all__ = [
-    "BlockedLoop",
-    "accessed_params",
-    "all_names",
-    "argument_aliases",
-    "argument_bases",
-    "as_blocked_loop",
-    "is_runtime_size",
-    "next_power_of_two",
-    "whole_values",
-    "with_own_names",
-    "without_repeats",
-    "without_zeros",
-    "writes_in_order",
-]
-
-
 _MOST_NAMES = 6  # of an address that stand for others
 
 # ------------------------------------------------------------------------------- names

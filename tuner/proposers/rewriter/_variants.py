@@ -10,8 +10,6 @@ from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
-__all__ = ["function_variants", "joint_variant", "launch_variants"]
-
 FunctionChange = Callable[[JitFunction], cst.FunctionDef | None]
 
 

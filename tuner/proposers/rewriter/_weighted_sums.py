@@ -52,8 +52,6 @@ from solkit.tuner.proposers.rewriter._operations import (
     is_zero,
 )
 
-__all__ = ["WeightedSums", "is_over_all", "weighted_sums"]
-
 _MOST_TERMS = 12
 _SCALAR_AXES = ("0", "None")
 

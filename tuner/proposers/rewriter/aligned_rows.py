@@ -38,8 +38,6 @@ from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launch
 from solkit.tuner.proposers.rewriter._row_blocks import BlockWriter
 from solkit.tuner.proposers.rewriter._row_writer import RowWriter
 
-__all__ = ["AlignedRows"]
-
 
 class AlignedRows:
     """Rows that begin at odd places, or are of odd lengths, are read and written in whole vectors.

@@ -50,8 +50,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 
-__all__ = ["with_plain_pointers"]
-
 _MAKE, _ADVANCE = "tl.make_block_ptr", "tl.advance"
 _MOST = 40
 _FIELDS = ("base", "shape", "strides", "offsets", "block_shape")

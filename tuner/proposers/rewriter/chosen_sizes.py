@@ -25,8 +25,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, read_module
 
-__all__ = ["Choice", "choices_of", "without_choice"]
-
 
 @dataclass(frozen=True)
 class Choice:

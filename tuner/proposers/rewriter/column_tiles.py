@@ -66,8 +66,6 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Laun
 from solkit.tuner.proposers.rewriter._shapes import mixes_lengths, operand_shapes
 from solkit.tuner.proposers.rewriter._values import argument_bases, whole_values
 
-__all__ = ["ColumnTiles"]
-
 _COLUMNS = (64, 128, 256, 512, 1024, 2048, 4096)
 _USUAL, _FEWEST = 1024, 128
 _PROGRAMS_PER_SM = 4

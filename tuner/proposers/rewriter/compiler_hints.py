@@ -24,8 +24,6 @@ from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 
-__all__ = ["Contiguous", "Eviction"]
-
 
 class Eviction:
     """Data that one program reads once leaves the cache first; data that all read stays.

@@ -31,8 +31,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, read_module
 
-__all__ = ["with_decorated_arguments"]
-
 _AUTOTUNE = ("triton.autotune", "autotune")
 _HEURISTICS = ("triton.heuristics", "heuristics")
 _WORDS = frozenset(

@@ -55,8 +55,6 @@ from solkit.tuner.proposers.rewriter._places import (
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
-__all__ = ["Descriptors"]
-
 _CAPABILITY = (9, 0)
 _ARGUMENTS = {"tl.load": ("pointer", "mask", "other"), "tl.store": ("pointer", "value", "mask")}
 _TAKE_POINTERS = ("tl.make_block_ptr", "tl.make_tensor_descriptor")

@@ -46,8 +46,6 @@ from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.host_paths import unread_name
 from solkit.tuner.proposers.rewriter.model_forward import entry_statement
 
-__all__ = ["entry_point", "with_program"]
-
 _KERNEL, _FORWARD, _INIT = "kernel", "forward", "__init__"
 _ENTRIES = (_INIT, _FORWARD)
 _SPACE = ("SPACE", "valid")

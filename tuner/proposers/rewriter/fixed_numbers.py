@@ -48,8 +48,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._plain_powers import with_plain_powers
 
-__all__ = ["FixedNumbers"]
-
 _INTEGERS = ("i32", "constexpr")
 """Types of a launch's numbers as recorded: Triton makes a constant of 1 by itself."""
 _INDICES = ("range", "tl.range", "tl.static_range")

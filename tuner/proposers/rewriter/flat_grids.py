@@ -42,8 +42,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import is_runtime_size
 
-__all__ = ["separated_axes"]
-
 _MOST_AXES = 3
 _MOST_CUTS = 4
 

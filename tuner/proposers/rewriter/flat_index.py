@@ -53,8 +53,6 @@ from solkit.tuner.proposers.rewriter._operations import compared_sides, is_opera
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
-__all__ = ["Unflatten"]
-
 _ROWS, _COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128), (16, 32, 64, 128, 256, 512)
 _FEW, _MANY = 32, 64
 _IN_LOOPS, _MOST_COLUMNS = 1024, 256

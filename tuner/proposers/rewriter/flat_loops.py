@@ -67,8 +67,6 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Laun
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
-__all__ = ["FlatLoops"]
-
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
 _ZEROS = ("0", "0.0")
 _LEAST = ('float("-inf")', "float('-inf')", '-float("inf")', "-float('inf')")

@@ -44,8 +44,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = ["with_flat_nests"]
-
 _NUMBER = re.compile(r"-?\d+")
 
 

@@ -53,8 +53,6 @@ from solkit.tuner.proposers.rewriter._shapes import Shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import function_variants
 
-__all__ = ["FullTrips"]
-
 
 class FullTrips:
     """Trips that no mask cuts run without comparisons; the rest of the loop follows.

@@ -76,8 +76,6 @@ from solkit.tuner.proposers.rewriter._program_indices import (
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, element_uses, root_name
 from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
-__all__ = ["FuseLaunches", "is_harmless", "with_signature"]
-
 _HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
 _METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
 _MOST_COPIES = 3  # of the writer's statements in one reader

@@ -34,8 +34,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import call_args
 
-__all__ = ["with_plain_functions"]
-
 _STATEMENT = cst.BaseStatement
 _GRADIENTS = {"backward", "grad", "requires_grad", "requires_grad_"}
 _CALLED = ("__call__", "forward")

@@ -40,15 +40,6 @@ from solkit.tuner.proposers.rewriter._parse import KernelText, parse_kernel
 from solkit.tuner.proposers.rewriter._roots import TENSOR_QUERIES
 from solkit.tuner.proposers.rewriter.launch_copies import without_shared_functions
 
-__all__ = [
-    "passed_on",
-    "unread_name",
-    "with_direct_names",
-    "with_measured_path",
-    "with_otherwise",
-    "without_other_devices",
-]
-
 _OTHERWISE = "kernel_otherwise"
 _PURE = TENSOR_QUERIES | {"len", "min", "max", "isinstance"}
 """Functions and methods that a test may call: they ask, and change nothing."""

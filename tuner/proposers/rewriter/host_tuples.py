@@ -40,8 +40,6 @@ from solkit.tuner.proposers.rewriter._parse import Launch, read_module
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter.launch_copies import kept_statements
 
-__all__ = ["with_known_tuples", "with_unrolled_lists", "without_unread_tensors"]
-
 _FLAGS = {"True": True, "False": False, "None": None}
 _MOST = 16
 """Values of a list that are written out."""

@@ -25,8 +25,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
 )
 
-__all__ = ["with_axes_at_uses"]
-
 _SPREADS = ("[:, None]", "[None, :]")
 _NUMBERS = ("tl.program_id", "tl.num_programs", "tl.cdiv")
 

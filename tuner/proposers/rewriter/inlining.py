@@ -37,8 +37,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import read_module
 
-__all__ = ["with_inlined_helpers", "with_inlined_launchers"]
-
 _MOST = 40
 """Calls that are inlined in a file; beyond, it stays as it is."""
 _UNORDERED = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.CompFor, cst.FunctionDef)

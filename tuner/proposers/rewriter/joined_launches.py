@@ -59,8 +59,6 @@ from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
 
-__all__ = ["JoinLaunches"]
-
 _MOST_LAUNCHES = 8
 _MOST_JOINS = 4
 _MOST_AXES = 3  # of a grid

@@ -36,8 +36,6 @@ from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
-__all__ = ["Lanes"]
-
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin")
 _ROW_AXES = ("", "0", "None")
 

@@ -51,8 +51,6 @@ from solkit.tuner.proposers.rewriter._operations import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = ["with_late_quotients"]
-
 _MOST_INLINED = 12
 _TINY = 1e-6
 _ROWS, _COLUMNS, _SCALAR = "[:, None]", "[None, :]", "scalar"

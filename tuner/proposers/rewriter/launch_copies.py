@@ -45,16 +45,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     read_module,
 )
 
-__all__ = [
-    "alike_functions",
-    "kept_statements",
-    "size_names",
-    "with_own_functions",
-    "without_decided_branches",
-    "without_host_loops",
-    "without_shared_functions",
-]
-
 _MOST_TRIPS = 8
 _MOST_COPIES = 8
 """Launches of one function that get copies; beyond, all share it."""

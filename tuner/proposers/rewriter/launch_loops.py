@@ -65,8 +65,6 @@ from solkit.tuner.proposers.rewriter._roots import (
 )
 from solkit.tuner.proposers.rewriter.fusion import with_signature
 
-__all__ = ["joined_loop"]
-
 _MOST_AXES = 3  # of a grid
 _LINEAR = (cst.Name, cst.Integer, cst.BinaryOperation, cst.Add, cst.Subtract, cst.Multiply)
 

@@ -18,8 +18,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
 )
 
-__all__ = ["Convolution", "as_convolution", "convolution_arguments", "convolution_function"]
-
 _NAMES = {
     f"{module}.conv{axes}d": axes
     for module in ("torch.nn.functional", "nn.functional", "F", "torch")

@@ -54,8 +54,6 @@ from solkit.tuner.proposers.rewriter.library_convolutions import (
 )
 from solkit.tuner.proposers.rewriter.operands import admitted_precisions
 
-__all__ = ["LibraryProducts"]
-
 _PRODUCTS = frozenset(f"aten.{name}" for name in "mm addmm bmm baddbmm matmul".split())
 _CONVOLUTIONS = frozenset(("aten.convolution", "aten.cudnn_convolution"))
 """Recorded operators."""

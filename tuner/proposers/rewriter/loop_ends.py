@@ -78,8 +78,6 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import function_variants
 
-__all__ = ["LoopEnds", "chooses_larger", "neutral_ends"]
-
 _FALSE, _TRUE, _ZERO, _ONE = "false", "true", "0", "1"
 _LOWEST, _POSITIVE, _UNKNOWN = "minus infinity", "positive", ""
 _SAME = "as before: "  # then the name

@@ -29,8 +29,6 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 
-__all__ = ["Hoist", "hoist_invariants"]
-
 
 class Hoist:
     """Loads and computation that do not depend on a loop move ahead of it.

@@ -41,8 +41,6 @@ from solkit.tuner.proposers.rewriter._operations import compared_sides, is_opera
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
-__all__ = ["EvenSizes", "covers_masks"]
-
 
 class EvenSizes:
     """Sizes that blocks divide need no masks; the original launch stays for others.

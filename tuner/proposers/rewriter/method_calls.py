@@ -25,8 +25,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._operations import converted_value
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
-__all__ = ["with_function_calls"]
-
 _METHODS = frozenset(
     ("trans", "sum", "max", "min", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid")
 )

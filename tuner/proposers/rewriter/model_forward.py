@@ -32,8 +32,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 
-__all__ = ["entry_statement", "with_model_function"]
-
 _WHOLE, _NAME_OF_WHOLE = "", "model"
 """Replaces an attribute's name for the object itself, where ``forward`` passes it to functions."""
 _MODEL, _FORWARD, _FUNCTION = "ModelNew", "forward", "kernel"

@@ -32,8 +32,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 
-__all__ = ["attributes_made", "with_plain_methods"]
-
 _MODEL, _FORWARD = "ModelNew", "forward"
 _MODULES = ("nn.Module", "torch.nn.Module", "Module")
 _STATIC = "staticmethod"

@@ -55,8 +55,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
-__all__ = ["NeedlessCopies"]
-
 _TYPES = {
     **{name: name for name in ("float16", "bfloat16", "float32")},
     **{"half": "float16", "float": "float32"},

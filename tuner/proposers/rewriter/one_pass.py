@@ -64,8 +64,6 @@ from solkit.tuner.proposers.rewriter._values import (
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter._weighted_sums import is_over_all, weighted_sums
 
-__all__ = ["OnePass"]
-
 
 class OnePass:
     """Two loops over a row, of which the second needs the first's result, become one.

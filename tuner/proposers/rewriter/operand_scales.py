@@ -67,8 +67,6 @@ from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
-__all__ = ["Scales"]
-
 _HALVES = ("tl.float16", "tl.bfloat16")
 _LARGEST_HALF = 65504  # of fp16; bf16 has larger ones
 _LARGEST_BYTE = 255  # whole numbers; floats of one byte do not overflow in 16 bits, either

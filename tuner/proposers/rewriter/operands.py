@@ -35,15 +35,6 @@ from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_ends import chooses_larger
 
-__all__ = [
-    "Accumulators",
-    "Operands",
-    "Precision",
-    "admitted_precisions",
-    "with_products",
-    "without_widening",
-]
-
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
 

@@ -45,8 +45,6 @@ from solkit.tuner.proposers.rewriter._shapes import mixes_lengths
 from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter.loop_ends import neutral_ends
 
-__all__ = ["with_own_steps"]
-
 _OF_LENGTH = ("tl.arange", "tl.zeros", "tl.full")
 
 

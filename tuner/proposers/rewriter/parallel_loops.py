@@ -46,8 +46,6 @@ from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
 
-__all__ = ["ParallelLoops"]
-
 _LONGEST = 128
 """Trips that become one block; a block of two such axes has as many elements as a program bears."""
 _LEAST = 16  # what a product of tiles takes

@@ -32,8 +32,6 @@ from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_ker
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
-__all__ = ["Persistent"]
-
 _PER_SM = (1, 2, 4, 8, 16)
 _FEW = 4
 _AXES = 2

@@ -24,8 +24,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter.model_methods import attributes_made
 
-__all__ = ["with_plain_layers"]
-
 _CONV = ("stride", "padding", "dilation", "groups")
 _SETTINGS: dict[str, tuple[str, ...]] = {"Linear": (), **{f"Conv{d}d": _CONV for d in (1, 2, 3)}}
 """Layers, and the attributes that their functions get behind weight and bias."""

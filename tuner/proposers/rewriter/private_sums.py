@@ -52,8 +52,6 @@ from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
 
-__all__ = ["PrivateSums"]
-
 _ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
 _TYPES = {"torch.float32": "tl.float32", "torch.int32": "tl.int32", "torch.float": "tl.float32"}
 _MOST_BINS = 4096

@@ -72,8 +72,6 @@ from solkit.tuner.proposers.rewriter._roots import (
 from solkit.tuner.proposers.rewriter._values import all_names
 from solkit.tuner.proposers.rewriter.mask_removal import covers_masks
 
-__all__ = ["FuseProducts"]
-
 _DTYPE = re.compile(r"torch\.(float16|bfloat16|float32|float8_e4m3fn|float8_e5m2|int8|int32)")
 _LONGEST_CHAIN = 6
 

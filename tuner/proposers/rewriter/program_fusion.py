@@ -67,8 +67,6 @@ from solkit.tuner.proposers.rewriter._values import with_own_names, without_repe
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
-__all__ = ["FusePrograms", "merged_programs", "values_read"]
-
 _SHAPES = ("shape", "dtype", "device", "ndim")
 _LOADS_AND_STORES = ("tl.load", "tl.store")
 _Place = frozenset[tuple[tuple[str, ...], int]]

@@ -33,8 +33,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
-__all__ = ["Grouped", "Swapped"]
-
 _GROUPS = (1, 2, 4, 8, 16)
 _GROUP = 8
 

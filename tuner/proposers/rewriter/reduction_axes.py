@@ -26,8 +26,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
 
-__all__ = ["with_plain_reductions"]
-
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.xor_sum")
 _SCANS = ("tl.cumsum", "tl.cumprod")
 _BY_SHAPE = {"tl.zeros": 0, "tl.full": 0, "tl.reshape": 1, "tl.view": 1, "tl.broadcast_to": 1}

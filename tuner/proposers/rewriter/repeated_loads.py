@@ -38,8 +38,6 @@ from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum, 
 from solkit.tuner.proposers.rewriter._shapes import Shape, shape_of
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
-__all__ = ["RepeatedLoads"]
-
 
 class RepeatedLoads:
     """A tile whose elements repeat along an axis is loaded without repeats, then spread.

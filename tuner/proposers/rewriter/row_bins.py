@@ -58,8 +58,6 @@ from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
-__all__ = ["with_row_bins"]
-
 _ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
 _ROWS, _COLUMNS = "[:,None]", "[None,:]"
 _FLOATS = ("torch.float32", "torch.float")

@@ -67,8 +67,6 @@ from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
 from solkit.tuner.proposers.rewriter.single_trips import with_single_trips
 
-__all__ = ["GatherRows"]
-
 _PROGRAM = "tl.program_id"
 _BLOCK = 256
 """Rows that a program lists."""

@@ -74,8 +74,6 @@ from solkit.tuner.proposers.rewriter._values import (
 from solkit.tuner.proposers.rewriter.launch_copies import kept_statements
 from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 
-__all__ = ["RowPasses"]
-
 _MOST_TRIPS = 8
 _MOST_STATEMENTS = 160
 _EXTREMA = ("tl.max", "tl.min", "tl.argmax", "tl.argmin")

@@ -38,8 +38,6 @@ from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised, vectorised_nests
 
-__all__ = ["Rows", "Tile"]
-
 _ROWS = (1, 2, 4, 8, 16, 32, 64)
 _FEW_ROWS = 4
 _STRIDED_ROWS = 32  # a line of 128 bytes of fp32

@@ -96,8 +96,6 @@ from solkit.tuner.proposers.rewriter._row_softmax import (
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 
-__all__ = ["FuseScores"]
-
 _WORDS = ("tl", "None", "float", "range")
 _COLUMN = "_column_"  # stands for the index within a row
 

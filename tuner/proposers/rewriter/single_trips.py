@@ -55,8 +55,6 @@ from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launch
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, writes_in_order
 from solkit.tuner.proposers.rewriter.split_loops import writes_apart
 
-__all__ = ["SingleTrips", "with_single_trips"]
-
 _PROGRAM, _PROGRAMS = "tl.program_id", "tl.num_programs"
 
 

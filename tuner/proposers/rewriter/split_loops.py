@@ -76,8 +76,6 @@ from solkit.tuner.proposers.rewriter._values import (
 )
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
-__all__ = ["SharedLoops", "Split", "writes_apart"]
-
 _PARTS = (2, 4, 8, 16, 32, 64)
 _SCALAR_PARTS = (*_PARTS, 128, 256, 512)
 """Parts whose results are joined as one vector; others are joined one by one."""

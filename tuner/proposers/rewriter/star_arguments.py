@@ -21,8 +21,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, read_module
 
-__all__ = ["Ranks", "with_plain_arguments"]
-
 Ranks = Mapping[tuple[str, str], int]
 """Numbers of axes of tensors by the function that was launched with them, and its parameter."""
 

@@ -36,8 +36,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 
-__all__ = ["with_masks_of_stores"]
-
 _PLAIN = (
     *("tl.load", "tl.store", "tl.arange", "tl.program_id", "tl.num_programs", "tl.cdiv", "float"),
     *("tl.zeros", "tl.full", "range", "tl.range", "tl.static_range", "tl.multiple_of"),

@@ -71,8 +71,6 @@ from solkit.tuner.proposers.rewriter._values import as_blocked_loop, whole_value
 from solkit.tuner.proposers.rewriter.chosen_sizes import choices_of, without_choice
 from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
 
-__all__ = ["Constants", "Retile", "lifted_constants"]
-
 _STAGES = (1, 2, 3, 4, 5)
 _POWER_OF_TWO = "triton.next_power_of_2"
 

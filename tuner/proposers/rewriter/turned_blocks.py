@@ -48,8 +48,6 @@ from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
 from solkit.tuner.proposers.rewriter._shapes import operand_shapes
 from solkit.tuner.proposers.rewriter._values import accessed_params
 
-__all__ = ["TurnedBlocks"]
-
 _ROWS, _COLUMNS = "[:, None]", "[None, :]"
 _SPREADS = {_ROWS: _COLUMNS, _COLUMNS: _ROWS}
 """Subscripts that make a vector a block, each with that of the transposed block."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-__all__ = ["unbound_names"]
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

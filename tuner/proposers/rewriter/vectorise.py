@@ -37,8 +37,6 @@ from solkit.tuner.proposers.rewriter._running_values import RunningKind, combine
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
 from solkit.tuner.proposers.rewriter.flat_nests import with_flat_nests
 
-__all__ = ["Vectorise", "vectorised", "vectorised_nests"]
-
 _BLOCKS: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
 _BLOCK = 1024
 _TALL: tuple[int, ...] = (4, 8, 16, 32, 64, 128)

@@ -51,8 +51,6 @@ from solkit.tuner.proposers.rewriter._values import (
     without_zeros,
 )
 
-__all__ = ["WholeRow"]
-
 _MOST_HELD = 32 * 1024
 """Elements of a row: 32 values for each of the 1024 threads that a block may have, half of the
 registers that they share."""
