@@ -73,8 +73,8 @@ def _is_dispatch(frame: FrameType) -> bool:
     if not frame.f_globals.get("__name__", "").startswith("torch."):
         return False
     names, rest, _, values = inspect.getargvalues(frame)
-    given = *(values[name] for name in names), *(values[rest] if rest else ())
-    return any(isinstance(value, OpOverload) for value in given)
+    arguments = *(values[name] for name in names), *(values[rest] if rest else ())
+    return any(isinstance(value, OpOverload) for value in arguments)
 
 
 def _is_of_tensor(frame: FrameType) -> bool:

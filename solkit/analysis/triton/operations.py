@@ -188,8 +188,8 @@ def _inline_assembly(operation: Operation) -> Cost:
     cost = {"sfu": 0.0, "fp32": 0.0}
     for name, suffixes in _INSTRUCTION.findall(operation.text):
         pipe = "fp32" if name in ("add", "fma", "mul", "sub") else "sfu"
-        each = (2 if name == "fma" else 1) * (2 if suffixes.endswith("x2") else 1)
-        cost[pipe] += each / elements
+        operations = (2 if name == "fma" else 1) * (2 if suffixes.endswith("x2") else 1)
+        cost[pipe] += operations / elements
     return cost
 
 

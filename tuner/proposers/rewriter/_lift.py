@@ -286,8 +286,8 @@ class _Body:
         lifted = []
         for side, is_true in zip(sides, (True, False), strict=True):
             self.lifting.kinds, self.values = dict(kinds), dict(values)
-            known = [] if names_within(statement.test) & set(assigned_names(*side)) else [is_true]
-            lifted.append(self.inner_block([*side, *_decided(rest, statement.test, known)]))
+            certain = [] if names_within(statement.test) & set(assigned_names(*side)) else [is_true]
+            lifted.append(self.inner_block([*side, *_decided(rest, statement.test, certain)]))
         other = with_body(statement.orelse, lifted[1])
         return [with_body(statement, lifted[0]).with_changes(orelse=other)]
 

@@ -197,24 +197,24 @@ def test_weights_that_fit_16_bits_are_scaled_after_the_product(is_right):
     (variant,) = variants(Scales(), ROUNDED, **SIDES)
     assert "wide = w.to(x.dtype)\n        acc += tl.dot(x, wide)\n" in variant
     assert "    acc = acc * s[None, :]\n" in variant
-    asked = "x.element_size() == 2 and x.is_floating_point() and w.element_size() == 1"
-    assert f"    if {asked}:\n        quantised_kernel[grid](" in variant
+    condition = "x.element_size() == 2 and x.is_floating_point() and w.element_size() == 1"
+    assert f"    if {condition}:\n        quantised_kernel[grid](" in variant
     assert is_right(variant, ROUNDED, **SIDES)
 
 
 @pytest.mark.parametrize(
-    ("weights", "asked"),
+    ("weights", "condition"),
     [
         ("(w & 0xF).to(tl.float32)", "if x.element_size() == 2 and x.is_floating_point():"),
         ("(w - (w >> 4)).to(tl.float32)", "not w.is_floating_point()"),
         ("tl.exp(w.to(tl.float32))", None),  # it may be infinite in 16 bits
     ],
 )
-def test_what_may_overflow_stays_scaled(weights, asked):
+def test_what_may_overflow_stays_scaled(weights, condition):
     source = ROUNDED.replace("w.to(tl.float32)", weights)
     results = variants(Scales(), source, **SIDES)
-    assert len(results) == (asked is not None)
-    assert asked is None or asked in results[0]
+    assert len(results) == (condition is not None)
+    assert condition is None or condition in results[0]
 
 
 def test_scaled_values_that_become_integers_stay():
