@@ -209,10 +209,27 @@ def unrolling(kernel: KernelAnalysis) -> float:
     if demand is None or mix is None or not demand.loop_requests or not demand.iterations:
         return 1.0
     kinds = ("global_load", "global_store", "async_copy", "global_atomic")
-    standing = sum(n.count for n in mix.counts if n.depth and n.kind in kinds)
+    rounds = _rounds_by_depth(kernel)
+    standing = sum(n.count * rounds[n.depth] for n in mix.counts if n.depth and n.kind in kinds)
     warps = kernel.launch.num_warps * math.prod(kernel.launch.grid)
-    executed = demand.loop_requests / (demand.iterations * warps)
+    executed = demand.loop_requests / warps
     return min(max(standing / executed, 1.0), _MOST_UNROLLED) if executed else 1.0
+
+
+def _rounds_by_depth(kernel: KernelAnalysis) -> Sequence[float]:
+    """Return how often a block would run code in so many loops, if none were unrolled.
+
+    The machine code's loops are the source's if they are as deep. Else the compiler made some of
+    them straight code, and it is not known which.
+    """
+    demand, mix = kernel.demand, kernel.facts.instructions
+    if demand is None or mix is None:
+        return (1.0,)
+    depths = [*(n.depth for n in mix.counts), *(pace.depth for pace in mix.paces)]
+    deepest = max(depths, default=0)
+    if len(demand.iterations_by_depth) == deepest:
+        return (1.0, *demand.iterations_by_depth)
+    return (1.0, *[demand.iterations or 1.0] * deepest)
 
 
 def _resource_terms(
@@ -378,12 +395,14 @@ def spill_traffic(kernel: KernelAnalysis, device: Device) -> tuple[float, str]:
     spills, mix = kernel.facts.spills, kernel.facts.instructions
     if not spills or kernel.occupancy is None:
         return 0.0, "l1"
-    rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
     threads = device.limits.warp_threads
-    bytes_per_warp = 2 * 4 * threads * spills * rounds
-    if mix is not None:
+    if mix is None:
+        rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
+        bytes_per_warp = 2 * 4 * threads * spills * rounds
+    else:
+        times = _rounds_by_depth(kernel)
         bytes_per_warp = sum(
-            n.count * threads * n.width_bytes * (rounds if n.depth else 1.0)
+            n.count * threads * n.width_bytes * times[n.depth]
             for n in mix.counts
             if n.kind in ("local_load", "local_store")
         )
@@ -466,16 +485,22 @@ def executed(kernel: KernelAnalysis) -> Mapping[str, float]:
     """Machine instructions that a warp executes, by kind; empty if they were not read."""
     mix = kernel.facts.instructions
     executed_by_kind: dict[str, float] = {}
+    rounds = _loop_rounds(kernel)
     for entry in mix.counts if mix else ():
-        times = entry.count * (_loop_rounds(kernel) if entry.depth else 1.0)
+        times = entry.count * rounds[entry.depth]
         executed_by_kind[entry.kind] = executed_by_kind.get(entry.kind, 0.0) + times
     return executed_by_kind
 
 
-def _loop_rounds(kernel: KernelAnalysis) -> float:
-    """Count how often a block runs the machine code inside loops."""
-    iterations = kernel.demand.iterations if kernel.demand else 0.0
-    return iterations / unrolling(kernel) if iterations else 1.0
+def _loop_rounds(kernel: KernelAnalysis) -> Sequence[float]:
+    """Count how often a block runs the machine code in so many loops: innermost ones are unrolled.
+
+    Where it is not known how often each depth runs, code at all of them runs as often.
+    """
+    rounds, copies = _rounds_by_depth(kernel), unrolling(kernel)
+    if len(set(rounds[1:])) == 1:
+        return (1.0, *(times / copies for times in rounds[1:]))
+    return (*rounds[:-1], rounds[-1] / copies)
 
 
 def _atomics_term(demand: Demand, device: Device) -> Iterator[Term]:
@@ -543,7 +568,7 @@ def _single_warp_latency(
     rounds, totals = _loop_rounds(kernel), [0.0, 0.0, 0.0]
     for pace in mix.paces:
         for place, spent in enumerate((pace.cycles, pace.trips, pace.local_trips)):
-            totals[place] += spent * (rounds if pace.depth else 1.0)
+            totals[place] += spent * rounds[pace.depth]
     cycles, trips, local = totals
     if any(a.kind == "load" and a.path == "tma" for a in demand.accesses):
         trips = max(trips, waits)  # the code waits for TMA in loops of its own

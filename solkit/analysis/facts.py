@@ -151,9 +151,8 @@ def portable(facts: Facts, lines_of_source: Mapping[str, str] = _NO_LINES) -> Fa
         accesses = tuple(replace(a, line=renamed(a.line)) for a in requests.accesses)
         shared = tuple(replace(a, line=renamed(a.line)) for a in requests.shared)
         guesses = tuple(renamed(guess) for guess in requests.guesses)
-        sums: dict[str, Any] = {
-            name: float(f"{getattr(requests, name):.{_DIGITS}g}") for name in _SUMS
-        }
+        sums: dict[str, Any] = {name: _rounded(getattr(requests, name)) for name in _SUMS}
+        sums["iterations_by_depth"] = tuple(map(_rounded, requests.iterations_by_depth))
         requests = replace(requests, accesses=accesses, shared=shared, guesses=guesses, **sums)
     if mix is not None:
         lines: Counter[str] = Counter()
@@ -161,6 +160,10 @@ def portable(facts: Facts, lines_of_source: Mapping[str, str] = _NO_LINES) -> Fa
             lines[renamed(line)] += count
         mix = replace(mix, lines=dict(lines))
     return replace(facts, requests=requests, instructions=mix)
+
+
+def _rounded(amount: float) -> float:
+    return float(f"{amount:.{_DIGITS}g}")
 
 
 def _renamed_lines(lines_of_source: Mapping[str, str], text: str) -> str:

@@ -119,6 +119,7 @@ class Requests:
         unevenness: steps of the busiest SM over the mean, with blocks assigned in order to the
             least loaded SM; 1 if all SMs are busy to the end.
         iterations: how often one block runs the code inside loops, mean over that code.
+        iterations_by_depth: the same of the code in so many loops, from one on; empty if unknown.
         chain_cycles: SM cycles of one block's operations in sequence, as if each depended on the
             one before and the pipes were free; mean over the blocks.
         shared: accesses of shared memory by the lanes of warps, by line and kind.
@@ -144,6 +145,7 @@ class Requests:
     imbalance: float = 1.0
     unevenness: float = 1.0
     iterations: float = 0.0
+    iterations_by_depth: tuple[float, ...] = ()
     chain_cycles: float = 0.0
     shared: tuple[SharedAccess, ...] = ()
     tensor_shared_bytes: int = 0

@@ -34,6 +34,7 @@ class DemandJson(JsonModel):
     imbalance: Number = 1.0
     unevenness: Number = 1.0
     iterations: Number = 0.0
+    iterations_by_depth: tuple[float, ...] = ()
     chain_cycles: Number = 0.0
     shared: list[Json[SharedAccess]] = []
     tensor_shared_bytes: int = 0

@@ -6,7 +6,7 @@ Some programs are followed lane by lane (`Whole`), many by the corners of their 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.adapters.launch_recording import Argument
-from solkit.adapters.triton_ir import Function, Operation, parse_module
+from solkit.adapters.triton_ir import Block, Function, Operation, parse_module
 from solkit.adapters.triton_ptx import Widths, vector_widths
 from solkit.analysis.common.access_modifiers import ttgir_modifiers
 from solkit.analysis.common.regions import ADDRESS_BITS
@@ -124,7 +124,7 @@ def requests_of(
     function, executions, programs = followed.function, _executions(followed), math.prod(grid)
     code = function, executions, programs
     shared = shared_traffic(ptx, *code) if ptx else estimated_shared_traffic(*code)
-    steps = _load_steps(followed)
+    steps, loops = _load_steps(followed), _iterations(function, executions)
     counts = followed.counts
     mean = counts.mean(steps)
     return Requests(
@@ -134,7 +134,8 @@ def requests_of(
         steps=mean,
         imbalance=float(steps.max() / mean) if steps.any() else 1.0,
         unevenness=unevenness(steps, programs, device, counts.mean(np.maximum(steps, 1.0))),
-        iterations=_iterations(function, executions) / programs,
+        iterations=sum(n for _, n in loops) / max(sum(n for n, _ in loops), 1) / programs,
+        iterations_by_depth=tuple(runs / max(size, 1) / programs for size, runs in loops),
         chain_cycles=chain_cycles(function, executions) / programs,
         shared=shared.accesses,
         tensor_shared_bytes=round(tensor_shared_bytes(function, executions)),
@@ -405,18 +406,24 @@ def _load_steps(followed: _Followed) -> Array:
     return longest_loads(loads, followed.counts.wide.programs)
 
 
-def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
-    """Return the executions of the code in loops, mean over its operations."""
-    loops = [
-        block
-        for outer in function.blocks
-        for operation in outer.walk()
-        if operation.name in ("scf.for", "scf.while")
-        for block in operation.blocks
-    ]
-    sizes = [len(block.operations) for block in loops]
-    run = sum(size * executions.get(b, 0.0) for size, b in zip(sizes, loops, strict=True))
-    return run / sum(sizes) if loops else 0.0
+def _iterations(function: Function, executions: Mapping[Any, float]) -> list[tuple[int, float]]:
+    """Count operations of bodies of loops, and their executions, by the loops around them."""
+    by_depth: list[tuple[int, float]] = []
+    for body, depth in _loop_bodies(function.blocks, 0):
+        by_depth += [(0, 0.0)] * (depth - len(by_depth))
+        size, runs = by_depth[depth - 1]
+        here = len(body.operations)
+        by_depth[depth - 1] = size + here, runs + here * executions.get(body, 0.0)
+    return by_depth
+
+
+def _loop_bodies(blocks: Iterable[Block], depth: int) -> Iterator[tuple[Block, int]]:
+    """Yield the bodies of loops, with how many loops each is in."""
+    for operation in (operation for block in blocks for operation in block.operations):
+        inside = depth + (operation.name in ("scf.for", "scf.while"))
+        if inside > depth:
+            yield from ((body, inside) for body in operation.blocks)
+        yield from _loop_bodies(operation.blocks, inside)
 
 
 def _executions(followed: _Followed) -> Mapping[Any, float]:

@@ -67,6 +67,8 @@ def test_nested_while_loops_are_counted_to_their_ends(launched, columns):
     demand = launched(followed.rows_by_hand, rows=4000, columns=columns).demand
     for kind in ("load", "store"):
         assert requested_bytes(demand, kind) == pytest.approx(4 * 4000 * columns, rel=1e-3)
+    rows, tiles = 4000 / 3, -(-columns // 128)
+    assert demand.iterations_by_depth == pytest.approx((rows, rows * tiles), rel=0.02)
 
 
 @pytest.mark.slow

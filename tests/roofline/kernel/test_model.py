@@ -25,6 +25,7 @@ from solkit.roofline.bound import bound
 from solkit.roofline.kernel.gap import decompose_gap
 from solkit.roofline.kernel.model import (
     dram_rate,
+    executed,
     model_launch_time,
     overlaps_products,
     prefetched_steps,
@@ -187,6 +188,19 @@ def test_the_busiest_of_an_sms_pipes_limits_its_instructions():
     assert terms(of_kinds(int32=100))["issue"] == pytest.approx(150 * warps / issue * 1e3)
     shuffles = terms(of_kinds(fp32=100, warp=100))["issue"]
     assert shuffles == pytest.approx(400 * warps / issue * 1e3)
+
+
+def test_code_in_nested_loops_runs_as_often_as_its_own_loop():
+    # 20 rows, each loaded once and then added to itself 50 times
+    load_of_row = InstructionCount("global_load", "", 1, 1, 0, 16, 0)
+    mix = InstructionMix((load_of_row, InstructionCount("fp32", "", 2, 3, 0, 0, 0)), 2)
+    fields = {"iterations": 700.0, "iterations_by_depth": (20.0, 1000.0)}
+    nested = with_facts(kernel(132, loop_requests=20 * 132 * 4, **fields), instructions=mix)
+    assert unrolling(nested) == 1
+    assert executed(nested) == {"global_load": 20, "fp32": 3000}
+    # one that the compiler made straight code: the mean of both
+    flat = with_facts(nested, instructions=replace(mix, counts=(replace(mix.counts[1], depth=1),)))
+    assert executed(flat) == {"fp32": 3 * 700}
 
 
 def test_copies_that_run_by_themselves_are_asked_for_ahead():
