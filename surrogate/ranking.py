@@ -24,6 +24,7 @@ from solkit.analysis.study import StudyPlan, files_of_problem
 from solkit.core import (
     SOURCE_DEPTHS,
     Analysis,
+    AnalysisStatus,
     Case,
     Configuration,
     Depth,
@@ -31,6 +32,7 @@ from solkit.core import (
     Forecast,
     KernelFile,
     Value,
+    Verdict,
     canonical,
 )
 from solkit.datasets.facts import depth_reached
@@ -211,7 +213,7 @@ class _Candidate:
     @property
     def fails(self) -> bool:
         """True if it cannot run on the device."""
-        if self.analysis is None:
+        if self.analysis is None or self.analysis.failure == Verdict.CRASHED:
             return True
         return any(kernel.error is not None for kernel in self.analysis.kernels)
 
@@ -731,8 +733,9 @@ def _ranked_candidate(
     if 0 < p_fail < 1 and action[0] is Action.SKIP:
         reason = candidate.overload
     if fails:
-        kernels = candidate.analysis.kernels if candidate.analysis else ()
-        why = candidate.error or next((k.error for k in kernels if k.error), "")
+        analysis = candidate.analysis or Analysis(AnalysisStatus.NO_KERNEL)
+        own = next((kernel.error for kernel in analysis.kernels if kernel.error), "")
+        why = candidate.error or own or next(iter(analysis.notes), "")
         reason = f"It cannot run: {why}" if why else reason
     is_whole = candidate.analysis is not None and candidate.analysis.is_whole
     return Ranked(

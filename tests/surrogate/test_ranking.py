@@ -413,3 +413,16 @@ def test_a_plan_tells_what_candidates_cost(file, model):
 def test_a_depth_without_a_program_cannot_be_ranked_at():
     with pytest.raises(InputError, match=r"'machine' is unknown: .* captured, lowered, compiled$"):
         RankSettings("machine")
+
+
+@pytest.mark.slow
+def test_a_grid_that_cuda_refuses_cannot_run(tmp_path, model):
+    path = tmp_path / "double.py"
+    path.write_text(
+        KERNEL.replace("tl.program_id(0)", "tl.program_id(1)").replace("grid = (", "grid = (1, ")
+    )
+    points = [{"BLOCK": 32}, {"BLOCK": 8}]  # 32,768 and 131,072 blocks along y, of 65,535
+    configurations = [Configuration(str(path), "kernel", params=point) for point in points]
+    (plan,) = rank(configurations, device="h100", surrogate=model)
+    assert [candidate.forecast.p_fail for candidate in plan.ranked] == [0, 1]
+    assert "CUDA refuses a grid of (1, 131072, 1)" in plan.ranked[1].reason
