@@ -75,7 +75,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_host_loops,
     without_shared_functions,
 )
-from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
+from solkit.tuner.proposers.rewriter.loop_forms import with_indices_of_trips, with_plain_loops
 from solkit.tuner.proposers.rewriter.method_calls import with_function_calls
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
@@ -215,6 +215,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     body = with_own_names(body, set(function.params))
     node = with_body(own.node, body)
     node = with_plain_pointers(node)
+    node = with_body(node, with_indices_of_trips(statements_of(node), set(function.params)))
     numbers = function.params if function.name in launched else function.constants
     node = with_body(node, with_axes_at_uses(statements_of(node), set(numbers)))
     node = with_masks_of_stores(with_plain_reductions(node, set(numbers)))

@@ -14,6 +14,10 @@
     trips = tl.cdiv(n, BLOCK)            for trip in range(0, tl.cdiv(n, BLOCK)):
     for trip in range(0, trips):    →        acc += tl.load(p + trip * BLOCK + places)
         acc += tl.load(p + trip * BLOCK + places)
+
+    for at in range(0, n, BLOCK):        for at in range(0, n, BLOCK):
+        mask = places < n           →        places_at = at + places
+        places += BLOCK                      mask = places_at < n
 """
 
 from __future__ import annotations
@@ -41,14 +45,16 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parse_statement,
     range_loop,
     render_code,
+    running_updates,
     single_assignment,
     statements_of,
+    substitute_names,
     walk_statements,
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
 
-__all__ = ["with_plain_loops"]
+__all__ = ["with_indices_of_trips", "with_plain_loops"]
 
 _PURE = frozenset("tl.load tl.cdiv tl.sum tl.max tl.min tl.arange tl.zeros tl.full".split())
 
@@ -311,3 +317,79 @@ def _without_assignments(body: Body, names: set[str]) -> list[cst.BaseStatement]
             statement = with_body(statement, _without_assignments(inner, names))
         result.append(statement)
     return result or [parse_statement("pass\n")]
+
+
+# ------------------------------------------------------------------------------- indices of trips
+
+
+def with_indices_of_trips(body: Body, taken: set[str]) -> list[cst.BaseStatement]:
+    """Return statements in which indices that masks compare follow from a loop's variable.
+
+    As of block pointers that move on with their loop. Nothing else may read such an index.
+
+    Args:
+        body: the function's statements.
+        taken: names that are no new ones.
+    """
+    return _indices_of_trips(body, body, taken | names_within(*body))
+
+
+def _indices_of_trips(body: Body, whole: Body, taken: set[str]) -> list[cst.BaseStatement]:
+    result: list[cst.BaseStatement] = []
+    for statement in body:
+        if inner := statements_of(statement):
+            statement = with_body(statement, _indices_of_trips(inner, whole, taken))
+        loop = range_loop(statement)
+        if loop is not None:
+            moved, ahead = _moving_indices(loop, result, whole)
+            result = [s for s in result if not any(s is other for other in ahead)]
+            names = {name: free_name(f"{name}_at", taken) for name in moved}
+            head = [parse_statement(f"{names[n]} = {code} + {n}") for n, code in moved.items()]
+            values = {name: cst.Name(new) for name, new in names.items()}
+            own = [s for s in loop.body if _grown(s) not in moved]
+            statement = (
+                with_body(loop.node, [*head, *(substitute_names(s, values) for s in own)])
+                if moved
+                else statement
+            )
+        result.append(statement)
+    return result
+
+
+def _grown(statement: cst.BaseStatement) -> str:
+    binding = single_assignment(statement)
+    return binding.target if binding is not None and binding.operator == "+=" else ""
+
+
+def _moving_indices(
+    loop: Loop, before: Body, whole: Body
+) -> tuple[dict[str, str], list[cst.BaseStatement]]:
+    """Return indices of a loop with what a trip adds to their first value, as code.
+
+    Also statements ahead of the loop that move an index to the loop's start, which add nothing now.
+    """
+    compared = names_within(*(n for n in nodes_within(*loop.body) if isinstance(n, cst.Comparison)))
+    start, step = render_code(loop.start), render_code(loop.step)
+    moved, gone = dict[str, str](), list[cst.BaseStatement]()
+    for place, binding in running_updates(loop).items():
+        name, operand = binding.target, binding.operand
+        own = [s for s in before if (a := single_assignment(s)) and a.target == name]
+        uses = [s for s in before if count_uses(s, name)]
+        outside = sum(count_uses(s, name) for s in whole) - count_uses(loop.node, name)
+        if binding.operator != "+=" or name not in compared or not own or len(uses) != len(own):
+            continue
+        if outside != len(own) or any(count_uses(s, name) for s in loop.body[place + 1 :]):
+            continue  # it is read elsewhere, or behind its update
+        if start != "0":  # such as ``index += first`` ahead of ``range(first, ...)``
+            last = single_assignment(own[-1])
+            is_moved = last is not None and last.operator == "+=" and len(own) > 1
+            if last is None or not is_moved or render_code(last.operand) != start:
+                continue
+        if render_code(operand) == step:
+            moved[name] = loop.name
+        elif step == "1" and start == "0":
+            moved[name] = f"{loop.name} * {render_code(parenthesized(operand))}"
+        else:
+            continue
+        gone += own[-1:] if start != "0" else []
+    return moved, gone

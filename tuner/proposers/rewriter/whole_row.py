@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -23,13 +24,18 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     called_name,
     calls_within,
+    compact_code,
     count_uses,
+    integer_literal,
     names_within,
     nodes_within,
+    parenthesized,
+    parse_expression,
     range_loop,
     render_code,
     replace_each,
     statements_of,
+    substitute_names,
     walk_statements,
     with_body,
 )
@@ -47,21 +53,22 @@ from solkit.tuner.proposers.rewriter._values import (
     as_blocked_loop,
     is_runtime_size,
     reads_other_trips,
+    whole_values,
     without_repeats,
     without_zeros,
 )
 
 _MOST_HELD = 32 * 1024
-"""Elements of a row: 32 values for each of the 1024 threads that a block may have, half of the
-registers that they share."""
+"""Elements that a program holds: 32 values for each of the 1024 threads that a block may have,
+half of the registers that they share."""
 
 
 class WholeRow:
     """All loops over a row in blocks of one constant become one block as long as the row.
 
     Applies where a function has such loops over the same bound, the constant is in no grid, and a
-    load is repeated between them. The original launch stays for rows of more than 32768 elements,
-    and without masks for those that are no power of two.
+    load is repeated between them. The original launch stays where a program would hold more than
+    32768 elements, and without masks for rows that are no power of two.
     """
 
     kind = "whole row"
@@ -112,9 +119,35 @@ def _has_loop(node: cst.For) -> bool:
     return any(isinstance(inner, cst.For) for inner in walk_statements(statements_of(node)))
 
 
-def _condition(launch: Launch, block: str, size: str) -> str:
-    """Return when a block holds a row; without masks it must be as long as the row."""
-    short = f"{size} <= {_MOST_HELD}"
+def _held_blocks(launch: Launch, loops: Sequence[BlockedLoop]) -> list[cst.BaseExpression]:
+    """Return what the length of a row is multiplied by for all that is held, in the launcher.
+
+    That is how many loads are repeated, and how many rows their blocks have.
+    """
+    values = whole_values(launch.function.body)
+    reads = [
+        compact_code(substitute_names(call.args[0].value, values))
+        for loop in loops
+        for statement in loop.loop.body
+        for call in _reads_memory(statement)
+    ]
+    held = {read: parse_expression(read) for read in reads if reads.count(read) > 1}
+    lengths = {
+        render_code(call.args[-1].value): call.args[-1].value
+        for pointer in held.values()
+        for call in calls_within(pointer, "tl.arange")
+    }
+    rows = (
+        in_launcher(length, launch) for name, length in lengths.items() if name != loops[0].block
+    )
+    factors = [row for row in rows if row is not None]
+    return [*factors, cst.Integer(str(len(held)))] if len(held) > 1 else factors
+
+
+def _condition(launch: Launch, block: str, size: str, held: Sequence[cst.BaseExpression]) -> str:
+    """Return when a program holds its rows; without masks a block must be as long as the row."""
+    whole = " * ".join([size, *(render_code(parenthesized(part)) for part in held)])
+    short = f"{whole} <= {_MOST_HELD}"
     is_masked = block not in unmasked_blocks(launch)
     return short if is_masked else f"{short} and {size} == triton.next_power_of_2({size})"
 
@@ -202,7 +235,11 @@ def _rewritten(
 ) -> Variant | None:
     function, block = launch.function, loops[0].block
     bound = in_launcher(loops[0].bound, launch)
-    if bound is None or (facts.size(bound, launch) or 0) > _MOST_HELD:
+    held = _held_blocks(launch, loops)
+    if bound is None:
+        return None
+    sizes = (integer_literal(part) or facts.size(part, launch) or 1 for part in (bound, *held))
+    if math.prod(sizes) > _MOST_HELD:
         return None
     body = _in_one_block(function.body)
     body = without_repeats(body, argument_aliases(launch), function.params)
@@ -219,7 +256,7 @@ def _rewritten(
         launches=[
             (
                 launch.statement,
-                guarded_launch(_condition(launch, block, size), launched, launch.statement),
+                guarded_launch(_condition(launch, block, size, held), launched, launch.statement),
             )
         ],
         parameters=[values],

@@ -236,3 +236,64 @@ def test_a_count_that_is_not_sure_stays_a_name(case):
     old, new = UNSURE_COUNTS[case]
     assert old in COUNTED
     assert "range(0, trips)" in canonical_form(HEADER + COUNTED.replace(old, new))
+
+
+MOVING = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(x):
+    return x[:, 3:].sum(1)
+
+
+def inputs(M=3, N=70, device="cuda"):
+    return torch.randn(M, N, device=device)
+
+
+@triton.jit
+def total(x, y, N, BLOCK: tl.constexpr):
+    row = x + tl.program_id(0) * N
+    cols = tl.arange(0, BLOCK) + 3
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, N, BLOCK):
+        acc += tl.load(row + cols, mask=cols < N, other=0.0)
+        cols += BLOCK
+    tl.store(y + tl.program_id(0), tl.sum(acc, axis=0))
+
+
+def kernel(x):
+    y = torch.empty(x.shape[0], device=x.device)
+    total[(x.shape[0],)](x, y, x.shape[1], BLOCK=16)
+    return y
+"""
+BY_COUNT = MOVING.replace("range(0, N, BLOCK)", "range(0, tl.cdiv(N, BLOCK))")
+LATE = MOVING.replace("range(0, N, BLOCK)", "range(16, N, BLOCK)").replace("3:]", "19:]")
+LATE = LATE.replace("    acc = tl", "    cols += 16\n    acc = tl")
+
+
+@pytest.mark.parametrize(
+    ("source", "index"),
+    [(MOVING, "at + cols"), (BY_COUNT, "at * BLOCK + cols"), (LATE, "at + cols")],
+    ids=["by its step", "by a count", "from a later trip"],
+)
+def test_indices_that_masks_compare_follow_from_the_loop(source, index, is_right):
+    form = canonical_form(HEADER + source)
+    assert f"cols_at = {index}\n" in form
+    assert "+= BLOCK" not in form
+    assert is_right(form, source, M=3, N=70)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cols += BLOCK", "cols += BLOCK * 2"),  # not as the loop counts
+        ("        acc +=", "        cols += BLOCK\n        acc +="),  # twice a trip
+        ("tl.sum(acc, axis=0)", "tl.sum(acc + cols, axis=0)"),  # read behind the loop
+        ("    for at", "    acc += cols\n    for at"),  # or ahead of it
+        ("        cols += BLOCK\n", "        cols += BLOCK\n        acc += cols\n"),
+        ("range(0, N", "range(16, N"),  # trips begin elsewhere
+    ],
+)
+def test_indices_that_something_else_reads_stay(old, new):
+    assert MOVING.count(old) == 1
+    assert "cols_at" not in canonical_form(HEADER + MOVING.replace(old, new))

@@ -147,3 +147,40 @@ def test_steps_that_write_what_they_read_read_again():
     (variant,) = variants(WholeRow(), source, **ROWS)
     own = variant[variant.index("def bisect_whole_row") : variant.index("def kernel")]
     assert own.count("tl.load(") == 2
+
+
+DIVERGENCE = """
+@triton.jit
+def divergence(x_ptr, z_ptr, y_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    x_rows = x_ptr + rows[:, None] * N
+    largest = tl.full((ROWS,), float("-inf"), tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_rows + cols[None, :], mask=cols[None, :] < N, other=float("-inf"))
+        z = tl.load(z_ptr + rows[:, None] * N + cols[None, :], mask=cols[None, :] < N, other=0.0)
+        largest = tl.maximum(largest, tl.max(x + z, axis=1))
+    total = tl.zeros((ROWS,), tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_rows + cols[None, :], mask=cols[None, :] < N, other=float("-inf"))
+        z = tl.load(z_ptr + rows[:, None] * N + cols[None, :], mask=cols[None, :] < N, other=0.0)
+        total += tl.sum(tl.exp(x + z - largest[:, None]), axis=1)
+    tl.store(y_ptr + rows, total, mask=rows < M)
+
+
+def kernel(x, z):
+    M, N = x.shape
+    y = torch.empty(M, device=x.device)
+    divergence[(triton.cdiv(M, 4),)](x, z, y, M, N, ROWS=4, BLOCK=64)
+    return y
+"""
+
+
+def test_a_program_holds_all_tensors_and_rows_that_it_reads_again():
+    (variant,) = variants(WholeRow(), DIVERGENCE, M=64, N=4096)
+    assert "if N * 4 * 2 <= 32768:" in variant
+    (single,) = variants(
+        WholeRow(), DIVERGENCE.replace("z_ptr + rows[:, None] * N", "x_rows"), **ROWS
+    )
+    assert "if N * 4 <= 32768:" in single
