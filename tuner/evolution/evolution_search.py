@@ -338,12 +338,15 @@ class EvolutionSearch:
     def _expects_more(self, ready: float, best: float) -> bool:
         """Tell whether the GPU waits for a candidate that promises a clear gain.
 
+        Not where the first variant is ready: what this takes tells what forecasts are worth.
+
         Args:
             ready: the gain that the best that is ready promises.
             best: what the best of all promises.
         """
         is_clear = best >= _CLEAR_GAIN > ready and ready < _READY_SHARE * best
-        return is_clear and self._is_patient()
+        is_first = self.measured <= 1 and ready > 0
+        return is_clear and not is_first and self._is_patient()
 
     def _is_patient(self) -> bool:
         """Tell whether the GPU may wait though it has something to do."""

@@ -850,6 +850,28 @@ def test_the_gpu_waits_a_while_for_a_clear_gain_where_all_that_is_ready_promises
     assert (before == ["1.0 plain", "0.97 meek"]) is waits  # what the first is like is not known
 
 
+def test_the_first_measurement_after_the_original_waits_for_nothing_that_promises_more():
+    class Slow(Studying):
+        """Studies of what is slow end after ten looks."""
+
+        def measure(self, point, variant):
+            looks.append(len(self.waits_s))
+            return super().measure(point, variant)
+
+        def await_any(self, others, timeout_s):
+            self.waits_s.append(timeout_s)
+            is_done = len(self.waits_s) > 10
+            self.ready.update(p.key for p in (self.points if is_done else self.next))
+            wait(others, 0.001, return_when=FIRST_COMPLETED)
+            return True
+
+    looks, world, texts = [], Slow(), ("0.10 slow", "2.2 meek")
+    world.texts = ("1.0 slow", *texts)
+    bred(Proposer(*texts), world=world, original="1.0 slow", least_gain=1e-4)
+    assert world.measured[1] == ("2.2 meek", 2)
+    assert looks[1] < 10 <= looks[2]
+
+
 def test_what_is_late_is_waited_for_only_if_nothing_else_is_left():
     class Late(Studying):
         def is_late(self, point):
