@@ -68,6 +68,8 @@ from solkit.tuner.proposers.rewriter._values import argument_bases, whole_values
 
 _COLUMNS = (64, 128, 256, 512, 1024, 2048, 4096)
 _USUAL, _FEWEST = 1024, 128
+_MOST_GATHERED = 256
+"""Columns of rows that an index chooses: a table's columns at a time are then more likely in L2."""
 _PROGRAMS_PER_SM = 4
 _MOST_AXES = 2  # of the grid, which has three
 _INDICES = ("tl.program_id", "tl.num_programs")
@@ -112,12 +114,13 @@ def _with_tiles(text: KernelText, launch: Launch, block: str, facts: Facts) -> s
     is_short = size is not None and size <= 2 * _COLUMNS[0]
     if is_short or launch.launcher is not text.launcher or not _is_cut_anywhere(launch, block):
         return ""
-    default = _USUAL if size is None else min(_USUAL, size // 2)
+    most = _MOST_GATHERED if _gathers(launch.function) else _COLUMNS[-1]
+    default = min(_USUAL, most) if size is None else min(_USUAL, most // 2, size // 2)
     programs = facts.programs(launch)
     if size is not None and programs is not None:
         while default > _FEWEST and programs * size // default < _PROGRAMS_PER_SM * facts.sms:
             default //= 2
-    values = tuple(value for value in _COLUMNS if size is None or value < size)
+    values = tuple(v for v in _COLUMNS if v <= most and (size is None or v < size))
     columns = parameter(launch, text, Parameter(text.fresh("COLUMNS"), default, values))
     tile, code = text.fresh("columns"), render_code(length)
     tiles = f"triton.cdiv({_row_length(launch, block) or code}, {tile})"
@@ -138,6 +141,19 @@ def _with_tiles(text: KernelText, launch: Launch, block: str, facts: Facts) -> s
         launches=[(launch.statement, [ahead, line])],
         parameters=[columns],
     )
+
+
+def _gathers(function: JitFunction) -> bool:
+    """Tell whether places of loads follow from what was loaded."""
+    bindings, loaded = assignments_in(walk_statements(function.body)), set[str]()
+
+    def is_loaded(node: cst.CSTNode) -> bool:
+        return bool(calls_within(node, "tl.load")) or bool(names_within(node) & loaded)
+
+    while new := {b.target for b in bindings if is_loaded(b.value)} - loaded:
+        loaded |= new
+    loads = calls_within(function.node, "tl.load")
+    return any(is_loaded(load.args[0].value) for load in loads if load.args)
 
 
 def _lengths(function: JitFunction) -> set[str]:

@@ -45,7 +45,8 @@ def test_a_row_is_shared_by_programs(is_right):
     assert "d = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))" in variant
     assert "columns = min(COLUMNS, triton.next_power_of_2(D))" in variant
     assert "gather_kernel[(M, triton.cdiv(D, columns))](" in variant
-    assert is_right(variant.replace("COLUMNS=1024", "COLUMNS=64"), GATHER, **SIDES)
+    assert '"COLUMNS": [64, 128, 256]' in variant  # so many of a table's columns may stay in L2
+    assert is_right(variant.replace("COLUMNS=128", "COLUMNS=64"), GATHER, **SIDES)
 
 
 def test_blocks_without_masks_have_as_many_elements_as_before(is_right):
@@ -53,7 +54,7 @@ def test_blocks_without_masks_have_as_many_elements_as_before(is_right):
     source = source.replace("D=200", "D=256")
     (variant,) = variants(ColumnTiles(), source, M=3, D=256)
     assert "triton.cdiv(triton.next_power_of_2(D), columns)" in variant
-    assert is_right(variant.replace("COLUMNS=1024", "COLUMNS=64"), source, M=3, D=256)
+    assert is_right(variant.replace("COLUMNS=128", "COLUMNS=64"), source, M=3, D=256)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_what_is_stored_where_it_was_loaded_may_be_cut(is_right):
         .replace("torch.empty(M, D", "torch.zeros(M, D")
     )
     (variant,) = variants(ColumnTiles(), source, **SIDES)
-    assert is_right(variant.replace("COLUMNS=1024", "COLUMNS=64"), source, **SIDES)
+    assert is_right(variant.replace("COLUMNS=128", "COLUMNS=64"), source, **SIDES)
     moved = source.replace("tl.load(out_ptr + row * D + d,", "tl.load(out_ptr + row * D + d + 1,")
     assert not variants(ColumnTiles(), moved, **SIDES)
 
