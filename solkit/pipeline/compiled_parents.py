@@ -7,8 +7,8 @@
                └─ best algorithm ─► Inductor ────┘
 
 Each program fits the search's shape. Its file runs it under a condition on all that Inductor
-specialised it for, and does what the original did elsewhere. A spare core compiles them, one after
-the other, while candidates are measured.
+specialised it for, and does what the original did elsewhere. Spare cores compile them while
+candidates are measured, in this order: the search keeps GPU seconds for what comes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from solkit.analysis.pool import usable_cores
 from solkit.core import Bound, Device, EvolveSettings, KernelFile, Proposal, Value
 from solkit.core.proposals import EntryPoint
 from solkit.errors import InputError, SolkitError
@@ -43,6 +44,7 @@ _KIND, _BEST = "compiled reference", "best algorithm"
 _INTENT = "What torch.compile would run at this shape; the original's launches run at others."
 _WARM_UP = "solkit.analysis.compiled_reference:warm_up"
 """Job that imports Inductor once for all compiles: the import takes as long as most of them."""
+_CORES_PER_PROGRAM = 8  # for each that is compiled at a time
 _LIMIT_S = 40.0  # the search may wait for the first: most take 5, one that unrolls a loop 300
 
 Written = Future[tuple[str, Proposal] | None]
@@ -85,7 +87,7 @@ class CompiledParents:
             *(partial(self._chosen, entry, choice) for choice in choices),
         ]
         steps.insert(EXPECTED, partial(self._best_algorithm, entry))  # the first gain most
-        pool = ThreadPoolExecutor(1, "programs")
+        pool = ThreadPoolExecutor(max(usable_cores() // _CORES_PER_PROGRAM, 1), "programs")
         written = [pool.submit(self._written, place, step) for place, step in enumerate(steps)]
         pool.shutdown(wait=False)
         return written
