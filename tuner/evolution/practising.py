@@ -37,8 +37,9 @@ _SLACK, _CLEAR = 0.02, 0.1
 """A ratio of two single times that is further above 1 is a loss if a second look agrees; from the
 larger on without one. Of 5,898 configurations that the shipped H100 set holds twice, 16 % differ by
 more than 2 %, and 0.3 % by more than 10 %."""
-_WORTH = 1.1
-"""How many times as fast a finalist has to be that leaves some shapes to the original."""
+_WORTH = 1.05
+"""How many times as fast a finalist has to be that leaves some shapes to the original: the shape of
+the search counts first, but noise shall not choose."""
 _LARGE = 256
 """Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
 

@@ -103,10 +103,11 @@ def test_one_that_is_far_faster_is_taken_if_it_can_leave_what_it_loses_to_the_or
     whole = finalists_seen[-1]
     assert whole.practised == results[0].practised
     assert {trial.shape["M"]: trial.ratio for trial in whole.practised} == {1: 0.1, 2: 1.1, 3: 1.2}
-    assert practised(world, FAST, bred("second", 1.05), may_leave=lambda _: True)[0] == "second"
+    assert practised(world, FAST, bred("second", 1.04), may_leave=lambda _: True)[0] == "second"
+    assert practised(world, FAST, bred("second", 1.06), may_leave=lambda _: True)[0] == "fast"
 
 
-NEXT = bred("next", 1.05)
+NEXT = bred("next", 1.04)
 
 
 def test_one_that_fits_a_shape_alone_is_not_timed_and_gives_way_to_a_faster_one():
