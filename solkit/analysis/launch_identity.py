@@ -12,10 +12,11 @@ or waits differs. Names of functions and modules of the file itself are not in i
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import re
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.runtime.jit import JITFunction
@@ -26,7 +27,8 @@ from solkit.analysis import cuda
 from solkit.analysis.host_calls import recording_host_calls
 from solkit.analysis.library import LibraryOp
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
-from solkit.core import KernelProgram, Launch, Value, canonical
+from solkit.core import KernelFunction, KernelProgram, Launch, Value, canonical
+from solkit.core.parsing import syntax_tree
 from solkit.kernelfiles import Workload
 
 
@@ -127,30 +129,52 @@ def _run_with(launch: Launch) -> tuple[object, ...]:
 
 def _nameless_code(program: KernelProgram) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return functions from the launched one on, with numbers for names, and what else is named."""
-    order = [program.entry]
+    order, trees = [program.entry], list[ast.FunctionDef]()
     for key in order:  # it grows
+        tree = _function_tree(program.functions[key].source)
         names = program.functions[key].names
-        called = [names[name].text for name in sorted(names) if names[name].kind == "function"]
+        bounds = (names.get(name) for node in ast.walk(tree) for name in _dotted_name(node))
+        called = [bound.text for bound in bounds if bound and bound.kind == "function"]
         order += [name for name in dict.fromkeys(called) if name not in order]
-    return [_nameless_function(program, key, order) for key in order]
+        trees.append(tree)
+    pairs = zip(order, trees, strict=True)
+    return [_nameless_function(program.functions[key], tree, order) for key, tree in pairs]
+
+
+def _function_tree(source: str) -> ast.FunctionDef:
+    (tree,) = syntax_tree(textwrap.dedent(source)).body
+    assert isinstance(tree, ast.FunctionDef)
+    return tree
+
+
+def _dotted_name(node: ast.AST) -> tuple[str, ...]:
+    """Return a name as it is written, with dots, as a tuple; an empty one for any other node."""
+    return (ast.unparse(node),) if isinstance(node, (ast.Name, ast.Attribute)) else ()
 
 
 def _nameless_function(
-    program: KernelProgram, key: str, order: Sequence[str]
+    function: KernelFunction, tree: ast.FunctionDef, order: Sequence[str]
 ) -> tuple[str, list[tuple[str, str]]]:
-    function = program.functions[key]
-    code = re.sub(r"\A(\s*def\s+)\w+", rf"\g<1>f{order.index(key)}", function.source)
-    others = []
-    for name, bound in sorted(function.names.items()):
+    new: dict[str, str] = {}
+    others: list[tuple[str, str]] = []
+    for name, bound in function.names.items():
         if bound.kind == "function":
-            code = _with_name(code, name, f"f{order.index(bound.text)}")
-        elif bound.kind == "library":  # an import may give any name
-            code = _with_name(code, name, bound.text)
-            others.append((bound.text, ""))
+            new[name] = f"f{order.index(bound.text)}"
+        elif bound.kind in ("library", "type"):  # an import may give any name
+            new[name] = bound.text
+            others.append((bound.text, bound.kind))
         else:
             others.append((name, repr(bound)))
-    return code, sorted(others)
+    tree.name = ""
+    return ast.unparse(_Renaming(new).visit(tree)), sorted(others)
 
 
-def _with_name(code: str, name: str, new: str) -> str:
-    return re.sub(rf"(?<![\w.]){re.escape(name)}\b", new, code)
+@dataclass
+class _Renaming(ast.NodeTransformer):
+    """Gives what code names other names; comments and texts are none of it."""
+
+    new: Mapping[str, str]
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        (name,) = _dotted_name(node) or ("",)
+        return ast.Name(self.new[name]) if name in self.new else self.generic_visit(node)

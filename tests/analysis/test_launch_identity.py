@@ -33,6 +33,7 @@ def plus(x):
 
 @triton.jit
 def add(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    # plus of each
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, plus(tl.load(x + at, mask=EVEN or at < n)), mask=EVEN or at < n)
 
@@ -82,6 +83,7 @@ def plus_before(x):
 
 @triton.jit
 def add_before(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    # plus of each
     at = tl_before.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, plus_before(tl.load(x + at, mask=EVEN or at < n)), mask=EVEN or at < n)
 
@@ -158,7 +160,7 @@ def ask_kinds(x):
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
 ALIKE = [
     ((tuned(), {}), (tuned(), {})),
-    ((tuned(), {}), (tuned(add_before), {})),  # other names, also of what it calls and imports
+    ((tuned(), {}), (tuned(add_before), {})),  # other names, but for a comment's
     ((tuned(), {}), (tuned(even=lambda args: not args["n"] % args["BLOCK"]), {})),
     ((tuned(), {"n": 256}), (tuned(**PRUNED), {"n": 256})),  # it prunes nothing there
     ((tuned(**PRUNED), {}), (tuned(configs=CONFIGS[:2]), {})),
