@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map_only
 
 from solkit.adapters import launch_recording, versions
 from solkit.adapters.fake_cuda.contents import forget_contents
@@ -71,6 +72,22 @@ def install_tensors(module: Any) -> None:
         )
 
     module._Tensor.__init__ = make
+
+
+def install_tvm_ffi(module: Any) -> None:
+    """Let functions of TVM-FFI take fakes; `module` is ``cutlass.cutlass_dsl.tvm_ffi_provider``."""
+    for owner in (module.TVMFFIJitCompiledFunction, module.TVMFFIJitCompiledFunctionWithKwargs):
+        owner.__call__ = _pinned(_exporting(owner.__call__))
+
+
+def _exporting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call that hands fake tensors over as DLPack has them."""
+
+    def call(self: Any, /, *args: Any, **named: Any) -> Any:
+        args, named = tree_map_only(FakeTensor, _Exported, (args, named))
+        return original(self, *args, **named)
+
+    return call
 
 
 def install_hardware(module: Any) -> None:
@@ -232,7 +249,8 @@ def _replace_runtime(module: Any) -> None:
         kind = re.match(
             r"!llvm\.func<(\w+) \(([^.]*)\)>", str(function.attributes["function_type"])
         )
-        if not name.startswith("_cu") or kind is None:
+        is_of_cuda = name.startswith("_cu") or name in _RUNTIME
+        if not is_of_cuda or kind is None:
             continue
         with module.context, ir.Location.unknown(module.context):
             module.body.append(ir.Operation.parse(_definition(name, kind[1], kind[2])))
@@ -323,6 +341,11 @@ def _get_kernel(handle: Any, _: Any, name: bytes) -> int:
     return 0
 
 
+def _load_once(library: Any, load: Any, load_to_device: Any, _: Any) -> int:
+    """``cuda_dialect_init_library_once`` of TVM-FFI's host code, for the one GPU."""
+    return int(load(library) or load_to_device(library, 0))
+
+
 class _LaunchConfig(ctypes.Structure):
     """``cudaLaunchConfig_t`` of CUDA 12 and 13."""
 
@@ -396,6 +419,16 @@ _TYPES: Sequence[tuple[str, Callable[..., int], tuple[Any, ...]]] = (
         (_POINTER, *[ctypes.c_uint32] * 6, _Pointers, ctypes.c_size_t, _POINTER),
     ),
     ("cudaDeviceGetAttribute", _get_attribute, (ctypes.POINTER(_INT), _INT, _INT)),
+    (
+        "cuda_dialect_init_library_once",
+        _load_once,
+        (
+            _POINTER,
+            ctypes.CFUNCTYPE(_INT, _POINTER),
+            ctypes.CFUNCTYPE(_INT, _POINTER, _INT),
+            _POINTER,
+        ),
+    ),
 )
 _RUNTIME: Mapping[str, Any] = {
     name: ctypes.CFUNCTYPE(_INT, *kinds)(function) for name, function, kinds in _TYPES

@@ -118,6 +118,7 @@ def install(device: Device) -> None:
     fake_cuda.when_imported("cutlass.cutlass_dsl.cuda_jit_executor", fake_cute.install)
     fake_cuda.when_imported("cutlass.cute.runtime", fake_cute.install_tensors)
     fake_cuda.when_imported("cutlass.utils.hardware_info", fake_cute.install_hardware)
+    fake_cuda.when_imported("cutlass.cutlass_dsl.tvm_ffi_provider", fake_cute.install_tvm_ffi)
     fake_cuda.when_imported("tilelang.jit", fake_tilelang.install)
     fake_cuda.when_imported("tilelang.autotuner.tuner", fake_tilelang.install_autotuner)
     driver = fake_driver(device)

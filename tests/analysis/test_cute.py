@@ -71,11 +71,19 @@ def test_a_file_whose_language_is_not_installed_names_the_extra(tmp_path, monkey
         kernelfiles.load(str(path), None)
 
 
+# TVM-FFI's functions take PyTorch's tensors as they are
+BY_TVM_FFI = FILE.replace(
+    "*args, 3.0)\n    comp", '*args, 3.0, options="--enable-tvm-ffi")\n    comp'
+)
+BY_TVM_FFI = BY_TVM_FFI.replace("](*args, 3.0)", "](x, y, out, 3.0)")
+
+
 @needs_cute
 @pytest.mark.slow
-def test_launches_of_its_host_code_are_followed(in_child, tmp_path):
+@pytest.mark.parametrize("text", [FILE, BY_TVM_FFI], ids=["dlpack", "tvm_ffi"])
+def test_launches_of_its_host_code_are_followed(in_child, tmp_path, text):
     path = tmp_path / "sums.py"
-    path.write_text(FILE)
+    path.write_text(text)
 
     def child():
         with fake_cuda.fake_tensors():
