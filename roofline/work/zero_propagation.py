@@ -165,7 +165,9 @@ class _Known:
         if rule is None and not self._concerns(op):
             self._overwrite(op)
             return op
-        masks = {id(use): self._needless(op, use) for use in op.inputs}
+        written = {id(use) for use in op.written}  # written, whatever stood there
+        read = [use for use in op.inputs if id(use) not in written]
+        masks = {id(use): self._needless(op, use) for use in read}
         facts = rule(op, self.facts) if rule is not None else _NOTHING
         facts = facts.over(len(op.result.shape)) if facts else _NOTHING
         masks |= self._unmoved(op)

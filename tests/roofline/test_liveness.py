@@ -75,3 +75,29 @@ def test_rows_that_two_millions_of_drawn_indices_name_are_read_once(work):
     )
     rows = (result.dram_read_bytes - 8 * (1 << 21)) / (4 * 8)
     assert abs(rows - 1e6 * (1 - (1 - 1e-6) ** (1 << 21))) < 2000
+
+
+def test_rows_that_no_expert_needs_are_not_multiplied_though_every_other_column_is_read_apart(work):
+    """Each of 4096 rows has one of 8 experts, whose 4096 columns are gates and values in turn."""
+    result = work(
+        "torch.randn(4096, 64, device=device, dtype=torch.bfloat16);"
+        "torch.randn(8, 64, 4096, device=device, dtype=torch.bfloat16)",
+        "rows, experts = torch.arange(4096, device=a0.device), torch.arange(8, device=a0.device)\n"
+        "    chosen = rows[None, :] % 8 == experts[:, None]\n"
+        "    h = torch.bmm(a0.expand(8, -1, -1), a1)\n"
+        "    return (h[..., ::2] * h[..., 1::2] * chosen[..., None]).sum(0)",
+    )
+    assert result.operations["contraction.bf16"] == 2 * 4096 * 64 * 4096
+
+
+def test_rows_are_written_to_zeros_whatever_is_written_beside_them(work):
+    """Of each of 4 samples, 5 rows are reversed, and 3 stay as they are."""
+    result = work(
+        "torch.randn(4, 8, 16, device=device)",
+        "y, places = torch.zeros_like(a0), torch.arange(5, device=a0.device)\n"
+        "    for i in range(4):\n"
+        "        y[i, places] = a0[i, 4 - places]\n"
+        "        y[i, 5:] = a0[i, 5:]\n"
+        "    return y",
+    )
+    assert (result.dram_read_bytes, result.dram_write_bytes) == (4 * 4 * 8 * 16,) * 2

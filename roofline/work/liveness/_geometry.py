@@ -89,7 +89,7 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
         return _tightened(box, both(functools.reduce(operator.or_, known_masks)))
     union = _union(output, box, uses)
     if union is None and len(bounded) == len(boxes):
-        union = _lines(output, box, list(zip(bounded, uses)))
+        union = _outer_mask(output, box, list(zip(bounded, uses)))
     return _tightened(box, union)
 
 
@@ -236,24 +236,40 @@ def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | Non
     return both(None if pattern is None else pattern.under(blocks[0]))
 
 
-def _lines(output: TensorUse, box: Box, uses: Sequence[tuple[Box, TensorUse]]) -> Mask | None:
-    """Return the indices that `uses` want along the dimension that leaves most of a box out.
+def _outer_mask(output: TensorUse, box: Box, uses: Sequence[tuple[Box, TensorUse]]) -> Mask | None:
+    """Return what `uses` want of a box along some of its dimensions; ``None`` if that is all.
+
+    Dimensions along which no mask changes may be left out, where all together are too large.
 
     Args:
         output: the tensor.
         box: holds all that is wanted.
         uses: each with its own box.
     """
-    lines = [np.zeros(len(indices), dtype=bool) for indices in box]
-    for own, use in uses:
-        mask = _mask_over(own, output, use)
-        for axis, (line, indices, bounds) in enumerate(zip(lines, own, box)):
-            others = tuple(d for d in range(len(box)) if d != axis)
-            places = np.arange(len(indices)) * (indices.step // bounds.step)
-            places += (indices.start - bounds.start) // bounds.step
-            line[places] |= True if mask is None else mask.any(axis=others)
-    best = min(range(len(box)), key=lambda axis: lines[axis].mean(), default=None)
-    return None if best is None else both(as_axis(lines[best], best, len(box)))
+    ndim = len(box)
+    masks = [_mask_over(own, output, use) for own, use in uses]
+    known = [everything(ndim) if mask is None else mask for mask in masks]
+    masked = {d for mask in known for d in range(ndim) if mask.shape[d] > 1}
+    kept = masked | {d for d in range(ndim) if any(own[d] != box[d] for own, _ in uses)}
+    while math.prod(len(box[d]) for d in kept) > _MAX_OUTER:
+        if kept == masked:
+            return None
+        kept.remove(max(kept - masked, key=lambda d: len(box[d])))
+    outer = np.zeros([len(r) if d in kept else 1 for d, r in enumerate(box)], dtype=bool)
+    for (own, _), mask in zip(uses, known):
+        outer[
+            tuple(_places(own[d], box[d]) if d in kept else slice(None) for d in range(ndim))
+        ] |= mask
+    return both(outer)
+
+
+_MAX_OUTER = 1 << 24  # elements of such a mask
+
+
+def _places(indices: range, bounds: range) -> slice:
+    """Return where indices lie among others that hold them."""
+    first, step = (indices.start - bounds.start) // bounds.step, indices.step // bounds.step
+    return slice(first, first + (len(indices) - 1) * step + 1, step)
 
 
 def _box(output: TensorUse, use: TensorUse) -> Box | None:
