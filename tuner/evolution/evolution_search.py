@@ -434,7 +434,8 @@ class EvolutionSearch:
         self._frontier.dismiss(point)
         bred = self.archive[point.variant]
         if bred.measured == 0 and bred.variant.parent is not None:
-            self.archive.note(point.variant, why=why, params=point.configuration.params)
+            about = {"params": point.configuration.params, "forecast_ms": 2.0**point.mean}
+            self.archive.note(point.variant, why=why, **about)
             if point.variant not in self._refused:
                 self._refused.add(point.variant)
                 self._bandit.tell(bred.variant.kind, None)

@@ -912,6 +912,7 @@ def test_what_is_surely_too_slow_once_it_is_compiled_is_not_measured_and_no_fail
     assert "0.2 spills" not in [source for source, _ in world.measured]
     spilling = breeding.archive[variant_id("0.2 spills")]
     assert spilling.why.startswith("Compiled, it takes 9 ms or more by its forecast: over ")
+    assert spilling.forecast_ms == pytest.approx(9.0)  # of the parameters that it names, not of the best
     assert (spilling.measured, breeding.failed) == (0, 0)
     assert breeding.archive.best.variant.source == "0.5 tile"
 
