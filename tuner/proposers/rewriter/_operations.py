@@ -54,6 +54,19 @@ def is_minus_infinity(node: cst.BaseExpression) -> bool:
     return plain_code(node).replace("'", '"') in _MINUS_INFINITIES
 
 
+def rounded_up(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """Return ``n`` of ``(n + block - 1) // block``; ``None`` for other nodes."""
+    if not is_operation(node, cst.FloorDivide):
+        return None
+    block, whole = plain_code(node.right), node.left
+    if is_operation(whole, cst.Subtract) and plain_code(whole.right) == "1":
+        whole, rest = whole.left, block
+    else:
+        rest = f"{block}-1"
+    is_sum = is_operation(whole, cst.Add) and plain_code(whole.right) == rest
+    return whole.left if is_sum and isinstance(whole, cst.BinaryOperation) else None
+
+
 def is_zero(node: cst.BaseExpression) -> bool:
     """Tell whether an expression is written as zero."""
     return plain_code(node) in ("0", "0.0")

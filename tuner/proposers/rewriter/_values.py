@@ -51,7 +51,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._operations import is_operation, rounded_up
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
 from solkit.tuner.proposers.rewriter._roots import is_size, root_name
 
@@ -124,21 +124,11 @@ def as_blocked_loop(loop: Loop, function: JitFunction) -> BlockedLoop | None:
         bound, block = argument_of(stop, 0), argument_of(stop, 1)
         if bound is not None and block is not None and render_code(block) in function.constants:
             return BlockedLoop(loop, bound, render_code(block), True)
-    return _blocked_by_division(loop, function)
-
-
-def _blocked_by_division(loop: Loop, function: JitFunction) -> BlockedLoop | None:
-    """Match ``range((N + BLOCK - 1) // BLOCK)``."""
-    stop = loop.stop
-    if not is_operation(stop, cst.FloorDivide):
+    size = rounded_up(stop)
+    divisor = render_code(stop.right) if isinstance(stop, cst.BinaryOperation) else ""
+    if size is None or divisor not in function.constants:
         return None
-    block = render_code(stop.right)
-    whole = render_code(stop.left).strip("()").replace(" ", "")
-    suffix = f"+{block}-1"
-    if block not in function.constants or not whole.endswith(suffix):
-        return None
-    bound = cst.parse_expression(whole.removesuffix(suffix))
-    return BlockedLoop(loop, bound, block, True)
+    return BlockedLoop(loop, size, divisor, True)
 
 
 def is_runtime_size(node: cst.BaseExpression, function: JitFunction) -> bool:

@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import without_assignments
+from solkit.tuner.proposers.rewriter._assignments import straight_values, without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
+    MOST_OF_AXIS,
     arguments_of,
     axis_name,
     changed_text,
+    guarded_launch,
     launch_line,
     options_of,
+    renamed_function,
 )
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     calls_within,
+    compact_code,
+    expand_names,
     free_name,
     names_within,
     nodes_within,
@@ -32,6 +39,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation, rounded_up
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -40,25 +48,38 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._values import is_runtime_size
 
 _MOST_AXES = 3
 _MOST_CUTS = 4
 
 
-def separated_axes(text: KernelText, launch: Launch) -> KernelText | None:
-    """Return the file with a launch's flat grid taken apart; ``None`` if it has none.
+def separated_axes(text: KernelText, launch: Launch) -> tuple[KernelText, str] | None:
+    """Return the file with a launch's flat grid taken apart, and the name of its function then.
 
-    Applies where a divisor of the index is one of the factors of the axis's size.
+    Applies where a divisor of the index is one of the factors of the axis's size. ``None`` if none
+    is. The original launch stays for more quotients than an axis behind the first may have.
     """
-    name, result = launch.function.name, None
+    function, name = launch.function, text.fresh(f"{launch.function.name}_axes")
+    grid, parts = render_code(launch.grid), (arguments_of(launch), options_of(launch))
+    copy = changed_text(
+        text,
+        added={function.name: [renamed_function(function, name, function.body)]},
+        launches=[(launch.statement, [launch_line(name, grid, *parts, function.constants)])],
+    )
+    form, is_apart = parse_kernel(copy), False
     for _ in range(_MOST_CUTS):
-        step = _separated_once(text, launch)
+        step = None if form is None else _separated_once(form, form.launches_of(name)[0])
         if step is None:
-            return result
-        text = result = step
-        launch = text.launches_of(name)[0]
-    return result
+            break
+        form, is_apart = step, True
+    if form is None or not is_apart:
+        return None
+    own = form.launches_of(name)[0]
+    sizes = [render_code(parenthesized(axis)) for axis in (own.axes or ())[1:]]
+    fits = " and ".join(f"{size} <= {MOST_OF_AXIS}" for size in sizes)
+    guarded = guarded_launch(fits, own.statement, launch.statement)
+    whole = parse_kernel(changed_text(form, launches=[(own.statement, guarded)]))
+    return None if whole is None else (whole, name)
 
 
 def _separated_once(text: KernelText, launch: Launch) -> KernelText | None:
@@ -70,7 +91,8 @@ def _separated_once(text: KernelText, launch: Launch) -> KernelText | None:
         if not name or len(_indices_along(function, axis)) != 1:
             continue
         for divisor in _divisors(function, name):
-            own = in_launcher(parse_expression(divisor), launch)
+            whole = expand_names(parse_expression(divisor), straight_values(function.body).get)
+            own = in_launcher(whole, launch)
             rest = None if own is None else _without_factors(size, own, launch)
             if own is not None and rest is not None:
                 return _with_two_axes(text, launch, axis, (divisor, render_code(own), rest))
@@ -84,12 +106,13 @@ def _indices_along(function: JitFunction, axis: int) -> list[cst.Call]:
 
 def _divisors(function: JitFunction, name: str) -> list[str]:
     """Return what an index is divided by, the smallest number of factors first."""
-    divisors: dict[str, None] = {}
+    divisors, values = dict[str, None](), straight_values(function.body)
     for node in nodes_within(function.node):
-        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
+        if not is_operation(node, cst.FloorDivide, cst.Modulo) or render_code(node.left) != name:
             continue
-        divides = isinstance(node.operator, (cst.FloorDivide, cst.Modulo))
-        if divides and is_runtime_size(node.right, function):
+        whole = expand_names(node.right, values.get)
+        used = names_within(whole) - {"tl", "triton"}
+        if used <= set(function.params) and not any(map(function.reassigned, used)):
             divisors.setdefault(render_code(node.right))
     return sorted(divisors, key=lambda divisor: len(product_factors(parse_expression(divisor))))
 
@@ -102,10 +125,28 @@ def _without_factors(
         size = launcher_definition(size.value, launch.launcher) or size
     remaining = product_factors(size)
     for factor in product_factors(divisor):
-        if factor not in remaining:
+        same = [other for other in remaining if _spelled(other, launch) == _spelled(factor, launch)]
+        if not same:
             return None
-        remaining.remove(factor)
+        remaining.remove(same[0])
     return " * ".join(remaining) or None
+
+
+def _spelled(code: str, launch: Launch) -> str:
+    """Return a launcher's size as it is without names for others, in one form of rounding up."""
+    launcher = launch.launcher
+    counts = Counter(assigned_names(launcher))
+    params = {p.name.value for p in (*launcher.params.params, *launcher.params.kwonly_params)}
+
+    def value_of(name: str) -> cst.BaseExpression | None:
+        value = launcher_definition(name, launcher)
+        used = set() if value is None else names_within(value)
+        return None if any(counts[n] > (n not in params) for n in used) else value
+
+    node = expand_names(parse_expression(code), value_of)
+    if is_operation(node, cst.FloorDivide) and (dividend := rounded_up(node)) is not None:
+        node = parse_expression(f"triton.cdiv({render_code(dividend)}, {render_code(node.right)})")
+    return compact_code(node.with_changes(lpar=[], rpar=[]))
 
 
 def _with_two_axes(

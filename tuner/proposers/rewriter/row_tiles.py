@@ -67,21 +67,35 @@ class Rows:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            scalar = not calls_within(launch.function.node, "tl.arange")
-            tiled = _tiled_axes(launch)
-            for axis in range(len(launch.axes or ())):
-                if axis in tiled:
-                    continue
-                groups = _wide_groups(launch, axis, facts)
-                width = _width_parameter(text, scalar, _is_strided(launch.function, axis, groups))
-                for rewritten in _lifted_rows(text, launch, axis, width, groups):
-                    what = "one element" if scalar else "one row"
-                    why = facts.explain_factors("latency", "dispatch", "extra traffic")
-                    yield Variant(
-                        rewritten,
-                        f"A program of {launch.function.name} takes {what} along axis {axis}; with "
-                        f"several, fewer programs start and each has more under way{why}.",
-                    )
+            yield from _several_rows(text, launch, facts)
+
+
+def _several_rows(text: KernelText, launch: Launch, facts: Facts) -> Iterator[Variant]:
+    """Yield variants with several rows a program, else along the axes of a flat grid."""
+    scalar = not calls_within(launch.function.node, "tl.arange")
+    what, any_rows = "one element" if scalar else "one row", False
+    why = facts.explain_factors("latency", "dispatch", "extra traffic")
+    for form, name in _forms(text, launch):
+        if any_rows:
+            return
+        own = form.launches_of(name)[0]
+        for axis in sorted({*range(len(own.axes or ()))} - _tiled_axes(own)):
+            groups = _wide_groups(own, axis, facts)
+            width = _width_parameter(form, scalar, _is_strided(own.function, axis, groups))
+            for rewritten in _lifted_rows(form, own, axis, width, groups):
+                any_rows = True
+                yield Variant(
+                    rewritten,
+                    f"A program of {launch.function.name} takes {what} along axis {axis}; with "
+                    f"several, fewer programs start and each has more under way{why}.",
+                )
+
+
+def _forms(text: KernelText, launch: Launch) -> Iterator[tuple[KernelText, str]]:
+    """Yield the file and the launch's function, and with its grid's axes apart, if they can be."""
+    yield text, launch.function.name
+    if (apart := separated_axes(text, launch)) is not None:
+        yield apart
 
 
 class Tile:
@@ -113,10 +127,7 @@ class Tile:
 
 def _tiled_sources(text: KernelText, launch: Launch, what: str, facts: Facts) -> Iterator[str]:
     """Yield files with tiles of a function; of a flat grid's indices, once its axes are apart."""
-    name = launch.function.name
-    for form in (text, separated_axes(text, launch)):
-        if form is None:
-            continue
+    for form, name in _forms(text, launch):
         own = form.launches_of(name)[0]
         axes, count = range(len(own.axes or ())), len(own.axes or ())
         if what == "row":

@@ -224,3 +224,64 @@ def test_sides_of_a_constant_may_leave_blocks_of_other_axes(per, is_right):
 
 def test_places_among_all_elements_keep_one_row_a_program():
     assert not variants(Rows(), TOTALS.replace("tl.sum(v)", "tl.argmax(v)"), N=5)
+
+
+SHIFTS = """
+REACH = 2
+
+
+def reference(x, y):
+    wide = torch.nn.functional.pad(y, (REACH, REACH))
+    N = x.shape[-1]
+    return torch.stack([(x * wide[..., d : d + N]).sum(1) for d in range(2 * REACH + 1)], 1)
+
+
+def inputs(B=2, C=3, N=20, device="cuda"):
+    return torch.randn(B, C, N, device=device), torch.randn(B, C, N, device=device)
+
+
+@triton.jit
+def shifts(x, y, out, N, C: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr):
+    D: tl.constexpr = 2 * R + 1
+    chunks = (N + BLOCK - 1) // BLOCK
+    pid = tl.program_id(0)
+    chunk = pid % chunks
+    d = (pid // chunks) % D
+    b = pid // (chunks * D)
+    at = chunk * BLOCK + tl.arange(0, BLOCK)
+    there = at + d - R
+    total = tl.zeros([BLOCK], tl.float32)
+    for c in range(C):
+        one = tl.load(x + (b * C + c) * N + at, mask=at < N, other=0.0)
+        two = tl.load(y + (b * C + c) * N + there, mask=(there >= 0) & (there < N), other=0.0)
+        total += one * two
+    tl.store(out + (b * D + d) * N + at, total, mask=at < N)
+
+
+def kernel(x, y):
+    B, C, N = x.shape
+    D = 2 * REACH + 1
+    out = torch.empty(B, D, N, device=x.device)
+    shifts[(B * D * triton.cdiv(N, 16),)](x, y, out, N, C=C, R=REACH, BLOCK=16)
+    return out
+"""
+
+
+def test_an_index_within_a_flat_grid_has_several_rows_too(is_right):
+    (variant, _) = variants(Rows(), SHIFTS, B=2, C=3, N=20)
+    assert "d = tl.program_id(1) * ROWS + tl.arange(0, ROWS)" in variant
+    assert "if (2 * REACH + 1) <= 65535 and B <= 65535:" in variant  # as many as a GPU starts
+    assert is_right(variant, SHIFTS, B=2, C=3, N=20)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("D = 2 * REACH + 1", "D = 2 * REACH + 2"),  # another number of quotients
+        ("triton.cdiv(N, 16)", "triton.cdiv(N, 8)"),
+        ("    D = 2 * REACH", "    REACH = 2\n    REACH = 3\n    D = 2 * REACH"),  # of which time?
+    ],
+)
+def test_an_index_by_another_size_than_the_grids_stays(old, new):
+    results = variants(Rows(), SHIFTS.replace(old, new), B=2, C=3, N=20)
+    assert not any("d = tl.program_id(1) * ROWS" in result for result in results)
