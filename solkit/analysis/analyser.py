@@ -363,6 +363,18 @@ class Analyser:
         path, reference = configuration.path, configuration.reference
         return self._ask(path, reference, "launch_identity", args, _value)
 
+    def input_layouts(
+        self, configuration: Configuration
+    ) -> Future[Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]]:
+        """Return shapes and strides of the tensors that a configuration's function gets.
+
+        Returns:
+            Both by parameter, in elements; or an error, as for `problem`.
+        """
+        args = dict(configuration.shape), dict(configuration.params)
+        path, reference = configuration.path, configuration.reference
+        return self._ask(path, reference, "input_layouts", args, _value)
+
     def plan(
         self, path: str, reference: str | None, shape: Mapping[str, Value], limit_s: float
     ) -> PlanStudy:

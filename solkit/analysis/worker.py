@@ -23,6 +23,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.analysis.autotuned_configs import find_launched_space, left_by_pruning
 from solkit.analysis.candidate import analyse_all, captured_only, compile_only
 from solkit.analysis.dependencies import Reads
+from solkit.analysis.input_layouts import Layouts, input_layouts
 from solkit.analysis.launch_identity import launch_identity
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
@@ -235,6 +236,11 @@ class _File:
             launch_identity(seeded_workload(self._loaded, shape, params), params)
             for shape, params in requests
         ]
+
+    def input_layouts(self, requests: Sequence[tuple[Shape, Shape]]) -> list[Layouts]:
+        """Return shapes and strides of the tensors that calls get: see `input_layouts`."""
+        workloads = (seeded_workload(self._loaded, *request) for request in requests)
+        return [input_layouts(workload) for workload in workloads]
 
     def _recipes(self, shape: Shape) -> Recipes:
         recipes = self._known.get(name := canonical(shape))

@@ -32,7 +32,7 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import InputError, NotRecordedError
+from solkit.errors import InputError, NotRecordedError, SolkitError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from solkit.surrogate.plan import Ranked
     from solkit.tuner.evolution.acquisition import Point
     from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
+    from solkit.tuner.proposers.rewriter.size_guard import Layouts
 
 __all__ = [
     "Advise",
@@ -299,6 +300,13 @@ class KernelEvaluator:
         Of a replay nothing is seen: it looks up what was compared.
         """
         return self.overlaps and are_same_launches(self.prepared.analyser, one, other)
+
+    def inputs_of(self, configuration: Configuration) -> Layouts:
+        """Return layouts of the tensors that a configuration gets; empty if they are unknown."""
+        try:
+            return self.prepared.analyser.input_layouts(configuration).result()
+        except SolkitError:
+            return {}
 
     def look_at_launches(
         self, candidates: Sequence[Configuration], shapes: Sequence[Mapping[str, Value]]

@@ -302,11 +302,10 @@ class Practice:
         from solkit.tuner.proposers.rewriter.size_guard import tensor_sizes
 
         original = self.world.original
-        at = self.world.prospect_of(replace(original.configuration, shape=shape))
-        if at is None:
-            return {}
-        source, result = original.variant.source, at.result
-        return tensor_sizes(source, result.analysis.own, result.work.needs)
+        configuration = replace(original.configuration, shape=shape)
+        at, inputs = self.world.prospect_of(configuration), self.world.inputs_of(configuration)
+        kernels = () if at is None else at.result.analysis.own
+        return tensor_sizes(original.variant.source, kernels, inputs)
 
     def _take_over(self, breeding: EvolutionSearch, best: Bred, joined: Variant) -> Bred:
         """Return a file in the winner's place if it is right and as fast.

@@ -65,9 +65,10 @@ class World:
         arguments = {"x_ptr": Binding("tensor", tensor=layout)}
         launch = Launch("copy", (1, 1, 1), 4, 3, arguments=arguments)
         analysis = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(Facts(launch)),))
-        return SimpleNamespace(
-            result=SimpleNamespace(analysis=analysis, work=SimpleNamespace(needs=()))
-        )
+        return SimpleNamespace(result=SimpleNamespace(analysis=analysis))
+
+    def inputs_of(self, _configuration):
+        return {}
 
     def path(self, variant):
         return f"{variant.id}.py"

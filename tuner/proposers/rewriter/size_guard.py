@@ -15,11 +15,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import libcst as cst
 
-from solkit.core import Binding, InputNeed, KernelAnalysis, Value
-from solkit.core import Launch as LaunchRecord
+from solkit.core import Binding, KernelAnalysis, Value
 from solkit.errors import InputError
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -61,6 +61,8 @@ _ELEMENTS, _RANK, _EXTENT, _STRIDE = ".numel()", ".dim()", ".shape[", ".stride("
 _EVEN = 16
 """Triton compiles a kernel for arguments that can be divided by it, and loads vectors then."""
 
+Layouts = Mapping[str, tuple[Sequence[int], Sequence[int]]]
+"""Shape and strides of tensors by the launcher's parameter: ``x``, ``parts[0]``."""
 Sizes = Mapping[str, int]
 """Sizes of a launcher's tensors by the expression for it: ``x.numel()``, ``x.dim()``,
 ``x.shape[0]``, ``x.stride(0)``."""
@@ -102,54 +104,41 @@ class SizeBound:
 
 
 def tensor_sizes(
-    source: str, kernels: Iterable[KernelAnalysis], needs: Sequence[InputNeed] = ()
+    source: str, kernels: Iterable[KernelAnalysis], inputs: Layouts = MappingProxyType({})
 ) -> dict[str, int]:
-    """Return sizes of a launcher's tensors in one call, as far as its launches show them.
+    """Return sizes of a launcher's tensors in one call.
 
     Args:
         source: the file.
         kernels: its launches in that call.
-        needs: the problem's tensors by name.
+        inputs: shapes and strides of what is known to be handed on, by parameter.
 
     Returns:
-        Elements of those without a default that launches get, or views of them; and extents and
-        strides of dimensions, if they get the tensor itself. Where the text does not show which
-        tensor a launch gets, its storage says how many elements the problem's tensor of that name
-        has.
+        Elements, axes, extents and strides of those inputs that each call gets. Of further tensors
+        without a default, such as a model's weights: as far as launches get them or views of them.
     """
     sizes: dict[str, set[int]] = {}
     launched = [kernel.launch for kernel in kernels]
-    for text in (parse_kernel(source), parse_kernel(canonical_form(source))):
-        for launch in () if text is None else text.launches:
-            if text is None or launch.launcher is not text.launcher:
-                continue
+    texts = (parse_kernel(source), parse_kernel(canonical_form(source)))
+    for text in (text for text in texts if text is not None):
+        required = _required_params(text.launcher)
+        for name, layout in inputs.items():
+            if name.partition("[")[0] in required:
+                sizes |= {size: {count} for size, count in _sizes_of(name, *layout)}
+        for launch in (launch for launch in text.launches if launch.launcher is text.launcher):
             for record in (r for r in launched if r.name == launch.function.name):
-                for name, size in _sizes_in(launch, record.arguments):
-                    sizes.setdefault(name, set()).add(size)
-    stored = _stored_sizes(source, launched, needs)
-    sizes |= {name: counts for name, counts in stored.items() if name not in sizes}
-    return {name: min(counts) for name, counts in sizes.items() if len(counts) == 1}
+                for size, count in _sizes_in(launch, record.arguments):
+                    if size.partition(".")[0] not in inputs:
+                        sizes.setdefault(size, set()).add(count)
+    return {size: min(counts) for size, counts in sizes.items() if len(counts) == 1}
 
 
-def _stored_sizes(
-    source: str, launched: Sequence[LaunchRecord], needs: Sequence[InputNeed]
-) -> dict[str, set[int]]:
-    """Return elements of the storages of inputs, by the launcher's parameter of their name."""
-    text = parse_kernel(source) or parse_kernel(canonical_form(source))
-    required = set() if text is None else _required_params(text.launcher)
-    names = {need.position: need.name for need in needs if _root(need.name) in required}
-    sizes: dict[str, set[int]] = {}
-    for binding in (bound for record in launched for bound in record.arguments.values()):
-        layout = binding.tensor
-        if layout is not None and layout.role == "input" and layout.place in names:
-            elements = layout.storage_bytes // layout.element_bytes
-            sizes.setdefault(f"{names[layout.place]}{_ELEMENTS}", set()).add(elements)
-    return sizes
-
-
-def _root(name: str) -> str:
-    """Return the parameter that a tensor's name begins with: of ``parts[0]``, ``parts``."""
-    return name.partition("[")[0].partition(".")[0]
+def _sizes_of(name: str, shape: Sequence[int], strides: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield sizes of a tensor by their expressions."""
+    yield f"{name}{_ELEMENTS}", math.prod(shape)
+    yield f"{name}{_RANK}", len(shape)
+    yield from ((f"{name}{_EXTENT}{axis}]", extent) for axis, extent in enumerate(shape))
+    yield from ((f"{name}{_STRIDE}{axis})", stride) for axis, stride in enumerate(strides))
 
 
 def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple[str, int]]:
@@ -161,11 +150,10 @@ def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple
         param = _tensor_behind(argument, launch, MOST_STEPS)
         if layout is None or layout.block or param not in required:
             continue
-        yield f"{param}{_ELEMENTS}", math.prod(layout.shape)
         if isinstance(argument, cst.Name) and argument.value not in changed:
-            yield f"{param}{_RANK}", len(layout.shape)
-            yield from ((f"{param}{_EXTENT}{axis}]", n) for axis, n in enumerate(layout.shape))
-            yield from ((f"{param}{_STRIDE}{axis})", n) for axis, n in enumerate(layout.strides))
+            yield from _sizes_of(param, layout.shape, layout.strides)
+        else:
+            yield f"{param}{_ELEMENTS}", math.prod(layout.shape)
 
 
 def _required_params(launcher: cst.FunctionDef) -> set[str]:
@@ -314,7 +302,7 @@ def with_original_outside(
     text = parse_kernel(source)
     other = parse_kernel(original) or parse_kernel(canonical_form(original))
     if not bounds:
-        raise InputError("its launches show the size of no tensor that each call gets")
+        raise InputError("nothing shows the size of a tensor that each call gets")
     if text is None or other is None:
         raise InputError(f"no function {_LAUNCHER!r} is defined at the top of its file")
     other = parse_kernel(with_defaults(other, params)) or other

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from naive_kernels import SOFTMAX
 from rewriting import HEADER, variants
 
-from solkit.core import Binding, Facts, InputNeed, KernelAnalysis, Launch, TensorLayout
+from solkit.core import Binding, Facts, KernelAnalysis, Launch, TensorLayout
 from solkit.errors import InputError
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.size_guard import (
@@ -89,7 +87,7 @@ def test_functions_that_a_later_statement_changes_are_not_joined(whole_rows):
 
 
 def test_nothing_is_joined_where_no_size_is_known(whole_rows):
-    with pytest.raises(InputError, match="size of no tensor"):
+    with pytest.raises(InputError, match="size of a tensor"):
         with_original_outside(whole_rows, HEADER + SOFTMAX, {}, [])
 
 
@@ -247,18 +245,20 @@ def test_a_tensor_that_is_passed_itself_has_extents_and_strides():
     assert tensor_sizes(source, []) == tensor_sizes("x = (", [record]) == {}
 
 
-def test_storages_of_inputs_tell_sizes_where_the_text_does_not():
+def test_what_is_handed_on_tells_sizes_whatever_launches_get():
     source = HEADER + SOFTMAX[: SOFTMAX.index("def kernel(")]
-    source += "def kernel(x):\n    part = x[:, 1:]\n    softmax_kernel[(4,)](part, part, 3)\n"
-    layout = TensorLayout("fp32", 4, (6, 3), (4, 1), 1, storage_bytes=96, role="input", place=0)
-    launch = Launch(
-        "softmax_kernel", (1, 1, 1), 4, 3, arguments={"x_ptr": Binding("", tensor=layout)}
-    )
-    record, need = KernelAnalysis(Facts(launch)), InputNeed(0, "x", 72)
-    assert tensor_sizes(source, [record], [need]) == {"x.numel()": 24}
-    assert tensor_sizes(source, [record], [replace(need, name="x[0]")]) == {"x[0].numel()": 24}
-    assert tensor_sizes(source, [record], [replace(need, name="y")]) == {}
-    assert tensor_sizes(source, [record], [replace(need, position=1)]) == {}
+    source += "def kernel(x, parts, w, eps=None):\n    part = x.clone()\n"
+    source += "    softmax_kernel[(4,)](part, w, 3)\n"
+    record = launched("softmax_kernel", x_ptr=(6, 4), out_ptr=(3, 8))
+    inputs = {"x": ((6, 3), (4, 1)), "parts[0]": ((7,), (2,)), "eps": ((9,), (1,))}
+    sizes = tensor_sizes(source, [record], inputs)
+    assert {size for size in sizes if size.startswith("w")} >= {"w.numel()", "w.dim()"}
+    assert {size: count for size, count in sizes.items() if not size.startswith("w")} == {
+        **{"x.numel()": 18, "x.dim()": 2, "x.shape[0]": 6, "x.shape[1]": 3},
+        **{"x.stride(0)": 4, "x.stride(1)": 1},
+        **{"parts[0].numel()": 7, "parts[0].dim()": 1},
+        **{"parts[0].shape[0]": 7, "parts[0].stride(0)": 2},
+    }
 
 
 def test_a_tensor_of_several_sizes_has_none():
