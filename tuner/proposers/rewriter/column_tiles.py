@@ -122,23 +122,24 @@ def _with_tiles(text: KernelText, launch: Launch, block: str, facts: Facts) -> s
             default //= 2
     values = tuple(v for v in _COLUMNS if v <= most and (size is None or v < size))
     columns = parameter(launch, text, Parameter(text.fresh("COLUMNS"), default, values))
-    tile, code = text.fresh("columns"), render_code(length)
-    tiles = f"triton.cdiv({_row_length(launch, block) or code}, {tile})"
+    tile, code, row = columns.name, render_code(length), _row_length(launch, block)
+    ahead = list[cst.BaseStatement]()
+    if not row:  # what is not masked is no more than before
+        tile = text.fresh("columns")
+        ahead = [parse_statement(f"{tile} = min({columns.name}, {code})")]
     line = launch_line(
         function.name,
-        f"({', '.join([*map(render_code, axes), tiles])})",
+        f"({', '.join([*map(render_code, axes), f'triton.cdiv({row or code}, {tile})'])})",
         {**arguments_of(launch), block: tile},
         options_of(launch),
         function.constants,
     )
-    ahead = parse_statement(f"{tile} = min({columns.name}, {code})")
-    ahead = ahead.with_changes(leading_lines=launch.statement.leading_lines)
     place = f"(tl.program_id({len(axes)}) * {block} + tl.arange(0, {block}))"
     ranges = [(call, parse_expression(place)) for call in _ranges(function.node, block)]
     return changed_text(
         text,
         functions={function.name: replace_each(function.node, ranges)},
-        launches=[(launch.statement, [ahead, line])],
+        launches=[(launch.statement, [*ahead, line])],
         parameters=[columns],
     )
 
@@ -171,9 +172,12 @@ def _range_code(block: str) -> str:
 
 
 def _row_length(launch: Launch, block: str) -> str:
-    """Return the launcher's size that all writes are masked by; empty if a block may be less."""
-    values, lengths = whole_values(launch.function.body), set[str]()
-    for call in filter(is_write, calls_within(launch.function.node)):
+    """Return the launcher's size that masks all accesses along a block; empty for other masks."""
+    along, lengths = _Along(launch.function, block), set[str]()
+    values = whole_values(launch.function.body)
+    for call in filter(touches_memory, calls_within(launch.function.node)):
+        if not along.reaches(call):
+            continue
         mask = argument_of(call, MASK_PLACES[called_name(call)], "mask")
         parts = [] if mask is None else conjuncts(_without_axes(substitute_names(mask, values)))
         sides = [compared_sides(_without_axes(part), "<") for part in parts]
