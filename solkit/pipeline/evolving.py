@@ -16,6 +16,7 @@ the gate.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -183,7 +184,7 @@ def evolve(
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(2))
-        loading = threads.submit(_load_surrogate, supplied)
+        loading = threads.submit(_load_surrogate, supplied, bench is None)
         measure = None if bench is None else False
         loads = INDUCTORS_IMPORTS if how.compiled else ()
         session = stack.enter_context(prepared_session(measure, to, limits, what[:2], loads=loads))
@@ -219,12 +220,21 @@ def evolve(
         return run.conclude_search(breeding, stopped, gate)
 
 
-def _load_surrogate(parts: EvolveParts) -> Surrogate | None:
-    """Return the surrogate, with what ranks by it loaded: servers start meanwhile."""
+def _load_surrogate(parts: EvolveParts, is_timed: bool) -> Surrogate | None:
+    """Return the surrogate, with what ranks by it loaded: servers start meanwhile.
+
+    Where a GPU times, so are its trees and the rewriter's parser: the original would wait for them.
+    """
     import solkit.surrogate.ranking
     import solkit.tuner.evolution.evolution_search  # noqa: F401
 
-    return parts.surrogate or shipped_model()
+    model = parts.surrogate or shipped_model()
+    if is_timed and model is not None:
+        for depth in model.depths:
+            model.trees(depth)
+        with contextlib.suppress(ImportError):  # of libcst: the rewriter says so
+            importlib.import_module("solkit.tuner.proposers.rewriter.entry_points")
+    return model
 
 
 def _measure_limits(
