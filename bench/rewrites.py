@@ -190,7 +190,7 @@ def _ranked_params(
         path.write_text(source, encoding="utf-8")
         settings = RankSettings("lowered", explained=0, patience_s=_RANK_S)
         try:
-            drawn = load(str(path)).space(shape).sample(options.points, "0")
+            drawn = list(islice(load(str(path)).space(shape).shuffled("0"), options.points))
             points = [Configuration(str(path), "kernel", shape, params) for params in drawn]
             (plan,) = solkit.rank(points, device=options.device, shapes=[shape], settings=settings)
         except (SolkitError, ValueError):
@@ -332,7 +332,7 @@ def _other_params(source: str, shape: Mapping[str, Value]) -> list[Mapping[str, 
         path = Path(folder) / "candidate.py"
         path.write_text(source, encoding="utf-8")
         try:
-            drawn = load(str(path)).space(shape).sample(_CONFIGS, source)
+            drawn = list(islice(load(str(path)).space(shape).shuffled(source), _CONFIGS))
         except (SolkitError, ValueError):
             return []
     return [params for params in drawn if set(params) - set(_IRRELEVANT)]
