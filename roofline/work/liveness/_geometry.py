@@ -248,15 +248,15 @@ def _outer_mask(output: TensorUse, box: Box, uses: Sequence[tuple[Box, TensorUse
     """
     ndim = len(box)
     masks = [_mask_over(own, output, use) for own, use in uses]
-    known = [everything(ndim) if mask is None else mask for mask in masks]
-    masked = {d for mask in known for d in range(ndim) if mask.shape[d] > 1}
+    wanted_masks = [everything(ndim) if mask is None else mask for mask in masks]
+    masked = {d for mask in wanted_masks for d in range(ndim) if mask.shape[d] > 1}
     kept = masked | {d for d in range(ndim) if any(own[d] != box[d] for own, _ in uses)}
     while math.prod(len(box[d]) for d in kept) > _MAX_OUTER:
         if kept == masked:
             return None
         kept.remove(max(kept - masked, key=lambda d: len(box[d])))
     outer = np.zeros([len(r) if d in kept else 1 for d, r in enumerate(box)], dtype=bool)
-    for (own, _), mask in zip(uses, known):
+    for (own, _), mask in zip(uses, wanted_masks):
         outer[
             tuple(_places(own[d], box[d]) if d in kept else slice(None) for d in range(ndim))
         ] |= mask
