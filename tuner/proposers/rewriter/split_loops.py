@@ -317,7 +317,9 @@ def _long_loop(
     if loop is None:
         return None
     trips = _trips(launch, loop, facts)
-    if trips is not None and trips * _FAR_LONGER <= longest and not _writes(statement):
+    is_nest = any(isinstance(node, (cst.For, cst.While)) for node in nodes_within(*loop.body))
+    is_short = trips is not None and trips * _FAR_LONGER <= longest
+    if is_short and not is_nest and not _writes(statement):
         return None
     constants = {*launch.function.constants, "tl"}
     if not names_within(loop.start, loop.stop) <= constants:
@@ -330,16 +332,12 @@ def _long_loop(
 
 
 def _trips(launch: Launch, loop: Loop, facts: Facts) -> int | None:
-    """Return how many elements a loop takes, whatever its step; ``None`` if that is not known.
-
-    Those of a loop that has others within are not.
-    """
+    """Return how many elements a loop takes, whatever its step; ``None`` if that is not known."""
     bounds = [in_launcher(node, launch) for node in (loop.start, loop.stop, loop.step)]
     start, stop, step = (None if b is None else facts.size(b, launch) for b in bounds)
     if start is None or stop is None or step is None or step < 1:
         return None
-    is_nest = any(isinstance(node, (cst.For, cst.While)) for node in nodes_within(*loop.body))
-    return None if is_nest else stop - start
+    return stop - start
 
 
 def _writes(statement: cst.BaseStatement) -> bool:
