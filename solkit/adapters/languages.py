@@ -49,6 +49,11 @@ def language_of(error: BaseException) -> str:
     return names[-1] if names else ""
 
 
+def is_of_language(frame: FrameType) -> bool:
+    """Tell if a frame runs code of a language's package."""
+    return bool(_language_of_module(frame.f_globals.get("__name__")))
+
+
 def launching_language() -> str:
     """Return the language whose package is calling now; empty if none is.
 

@@ -130,7 +130,9 @@ _LANGUAGES = {"helion": "helion", "cuda.tile": "cutile", "cutlass": "cute", "til
 
 
 def advice_to_install(error: BaseException) -> str:
-    """Return, in parentheses, what brings a language of kernels that a file lacks; else nothing."""
+    """Return, in parentheses, what brings what a file lacks to import; empty if unknown."""
+    if isinstance(error, ImportError) and "no known parent package" in str(error):
+        return " (keep the file among the modules of its package, in a folder with __init__.py)"
     if not isinstance(error, ModuleNotFoundError):
         return ""
     name = error.name or ""

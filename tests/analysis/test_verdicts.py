@@ -1,5 +1,8 @@
 """Verdicts are about candidates: what SolKit cannot do, and what a first call does, is none."""
 
+import importlib
+import sys
+
 import pytest
 import torch
 import triton
@@ -155,3 +158,19 @@ def test_a_conversion_inside_a_triton_op_is_a_launch(analysed):
     analysis = analysed(lambda x: narrow(x), lambda: (cuda(64, 64),))
     assert [kernel.launch.name for kernel in analysis.kernels] == ["aten.sum", "aten._to_copy"]
     assert analysis.kernels[1].demand.dram_write_bytes == 64 * 2
+
+
+def test_an_error_in_a_languages_package_is_told_at_the_users_line(analysed, tmp_path):
+    (tmp_path / "warp.py").write_text(
+        "def launch():\n    raise OSError('\\x1b[91mno\\x1b[0m GPU')\n"
+    )
+
+    def kernel(_):
+        sys.path.insert(0, str(tmp_path))
+        importlib.import_module("warp").launch()
+
+    analysis = analysed(kernel)
+    assert analysis.status is AnalysisStatus.NOT_ANALYSED
+    line = kernel.__code__.co_firstlineno + 2
+    expected = f"not analysed: it uses Warp ({__file__}:{line}: OSError: no GPU)"
+    assert expected in analysis.notes

@@ -113,6 +113,10 @@ REFUSED = {
     "no inputs": ("def reference(x): return x", r"problem\.py: has no inputs\(\)"),
     "nothing at all": ("x = 1", r"does not say what is computed.*Expected one of"),
     "syntax": ("def reference(x) return x", r"problem\.py:3: importing it raised SyntaxError"),
+    "an import from a package": (
+        "from .shapes import SIZES",
+        r"no known parent package \(keep the file among the modules of its package",
+    ),
     "an import that is missing": (
         "import nowhere_to_be_found",
         r"problem\.py:3: importing it raised ModuleNotFoundError: .*nowhere_to_be_found",

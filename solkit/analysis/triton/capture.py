@@ -9,6 +9,7 @@ import concurrent.futures.thread
 import contextlib
 import dis
 import math
+import re
 import resource
 import signal
 import sys
@@ -24,7 +25,7 @@ import torch
 import triton
 
 from solkit.adapters import fake_cuda, fake_triton
-from solkit.adapters.languages import language_of
+from solkit.adapters.languages import is_of_language, language_of
 from solkit.adapters.launch_recording import CapturedLaunch, Choice
 from solkit.adapters.launch_records import roles_of_storages, with_records
 from solkit.analysis import cuda, library
@@ -309,9 +310,10 @@ def _ended_after(limit_s: float | None) -> Iterator[None]:
 
 def _blamed_line(error: BaseException) -> str:
     """``file:line: type: first line of the message``; no line where none of the user's ran."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    every = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = [frame for frame in every if not is_of_language(frame)] or every
     place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"
-    message = str(error).strip().splitlines() or [""]
+    message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines() or [""]
     kind = "" if isinstance(error, _OutOfTimeError) else f"{type(error).__name__}: "
     sentence = f"{kind}{message[0]}"
     return sentence if place == "unknown line" else f"{place}: {sentence}"
