@@ -72,7 +72,6 @@ class ManyBench(Bench):
     Args:
         benches: of a GPU each, which are closed with this bench. One may have a ``reopened()``,
             which returns its replacement or raises `SolkitError`.
-        each_model: measure each configuration once on every model of GPU, not on any one GPU.
         log: where the outcomes of blamed configurations are written. Members log all others.
         tell: receives a sentence when a member ends or is back.
 
@@ -87,7 +86,6 @@ class ManyBench(Bench):
         self,
         benches: Sequence[Bench],
         *,
-        each_model: bool = False,
         log: Log | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -98,7 +96,7 @@ class ManyBench(Bench):
                 f"got {len(benches)}, {sum(virtual)} of them virtual"
             )
         self._members = [Member(bench, bench.device, all(virtual)) for bench in benches]
-        self._each_model, self._log, self._tell = each_model, log, tell
+        self._log, self._tell = log, tell
         self._virtual = SummedVirtualClock(self._members) if all(virtual) else None
         self.clock: SummedClock = self._virtual or SummedClock(self._members)
         self._queue: deque[list[Ticket]] = deque()
@@ -151,8 +149,7 @@ class ManyBench(Bench):
 
         Args:
             configurations: what to measure.
-            on: only on this model of GPU, by its key. By default on any, or on each if the bench
-                was opened so.
+            on: only on this model of GPU, by its key. By default on any.
 
         Raises:
             NotRecordedError: recorded members lack one of them. None is queued then.
@@ -161,16 +158,13 @@ class ManyBench(Bench):
         models = [device.key for device in self.devices]
         if on is not None and on not in models:
             raise UnknownDeviceError(f"no member has a GPU {on!r}; they have: {', '.join(models)}")
-        targets = models if self._each_model and on is None else [on]
         for member in self._members:
             if isinstance(member.bench, Virtual) and on in (None, member.device.key):
                 member.bench.require_recorded(configurations)
         with self._changed:
-            for model, handful in itertools.product(targets, group_handfuls(configurations)):
+            for handful in group_handfuls(configurations):
                 group = next(self._groups)
-                self._queue.append(
-                    [Ticket(configuration, model, group) for configuration in handful]
-                )
+                self._queue.append([Ticket(configuration, on, group) for configuration in handful])
             self._assign_groups()
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:

@@ -141,11 +141,6 @@ def test_models_keep_their_results_apart():
     assert {got.device for _, got in bench.outcomes()} == {"a100-sxm-80gb"}
     with pytest.raises(UnknownDeviceError, match="no member has a GPU 'l4'; they have: h10"):
         bench.submit([at(0)], on="l4")
-    by_model = ManyBench(both, each_model=True)
-    by_model.submit([at(3), at(4)])
-    assert by_model.pending == 4
-    measured = {(config.params["BLOCK"], got.device) for config, got in by_model.outcomes()}
-    assert measured == {(n, device) for n in (3, 4) for device in ("h100-sxm", "a100-sxm-80gb")}
 
 
 def test_what_is_not_recorded_is_refused_and_nothing_is_queued():
