@@ -53,22 +53,6 @@ from solkit.ops import Family, operator
 from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.machines import Machine, machine_of
 
-__all__ = [
-    "LAUNCH_US",
-    "dram_rate",
-    "executed",
-    "model_launch_time",
-    "operator_share",
-    "overlaps_products",
-    "prefetched_steps",
-    "resident",
-    "spill_traffic",
-    "spills_share",
-    "sustained_rate",
-    "together",
-    "unrolling",
-]
-
 _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a stream of bytes or products reaches: reads and writes on an
 H100 and an H200, docs/lab/calibration.md. The scalar pipes reach theirs."""

@@ -43,8 +43,6 @@ from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 from solkit.roofline.work.sparsity import Sparsity, deciding
 
-__all__ = ["hard_flops", "shortcuts", "surely_read", "surely_used", "surely_written"]
-
 _REDUCING = (
     *(Reduction.SUM, Reduction.MEAN, Reduction.LARGEST, Reduction.LEAST, Reduction.LOG_SUM_EXP),
     Reduction.NORM,

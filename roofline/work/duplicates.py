@@ -19,8 +19,6 @@ from torch.utils._pytree import tree_flatten
 from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.program import Program, TensorUse, TracedOp, Zeros
 
-__all__ = ["merged"]
-
 
 def merged(program: Program) -> Program:
     """Return the program without repeated ops: their readers read the first one's results."""

@@ -14,8 +14,6 @@ from solkit.ops import Normalised
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["with_shared_exponentials"]
-
 _DEEP = 32
 
 _Makers = Mapping[int, Sequence[TracedOp]]

@@ -15,8 +15,6 @@ import torch
 
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["as_attention", "has_unknown_lengths", "is_packed", "pairs_of_sequences"]
-
 _MOST_PAIRS = 1 << 28  # of a band that is made as a mask
 _LENGTHS_Q = ("cum_seq_q", "cu_seqlens_q", "cu_seq_q")
 _LENGTHS_K = ("cum_seq_k", "cu_seqlens_k", "cu_seq_k")

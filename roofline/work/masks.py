@@ -18,24 +18,6 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = [
-    "Pattern",
-    "any_along",
-    "as_axis",
-    "block_size",
-    "both",
-    "compact",
-    "difference",
-    "everything",
-    "in_blocks",
-    "joint_pattern",
-    "lifted",
-    "narrowest",
-    "pattern_of",
-    "reduce_to",
-    "union",
-]
-
 T = TypeVar("T", bound=np.generic)
 Bits: TypeAlias = npt.NDArray[np.bool_]
 

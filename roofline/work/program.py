@@ -36,21 +36,6 @@ from solkit.adapters.fake_cuda import (
 from solkit.adapters.launch_watchers import watching_launches
 from solkit.ops import Family, Operator, operator
 
-__all__ = [
-    "Drawn",
-    "Mask",
-    "Program",
-    "Recorder",
-    "Sample",
-    "TensorUse",
-    "TracedOp",
-    "Zeros",
-    "is_view",
-    "map_leaves",
-    "trace",
-    "uses_of",
-]
-
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """Elements of a tensor that matter: as many dimensions, each of full size or of size 1."""
 

@@ -40,8 +40,6 @@ from solkit.roofline.work.products import HIDDEN, product_mask
 from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp, Zeros
 from solkit.roofline.work.sparsity import deciding
 
-__all__ = ["annotated", "zeros_at_end"]
-
 _MAX_ELEMENTS, _MAX_TRUTHS = 1 << 26, 1 << 28
 
 
@@ -676,8 +674,7 @@ def _conjunction(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return false where either operand is, and true where both are; bits alike."""
     (zeros, truths), (others, other_truths) = (_bits(use, facts) for use in op.args[:2])
     is_truth = op.result.dtype is torch.bool
-    both_true = _both(truths, other_truths) if is_truth else None
-    return _Facts(_either(zeros, others), truths=both_true)
+    return _Facts(_either(zeros, others), truths=_both(truths, other_truths) if is_truth else None)
 
 
 @_rule("disjunction")
@@ -685,8 +682,7 @@ def _disjunction(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return true where either operand is, and false where both are; bits alike."""
     (zeros, truths), (others, other_truths) = (_bits(use, facts) for use in op.args[:2])
     is_truth = op.result.dtype is torch.bool
-    either_true = _either(truths, other_truths) if is_truth else None
-    return _Facts(_both(zeros, others), truths=either_true)
+    return _Facts(_both(zeros, others), truths=_either(truths, other_truths) if is_truth else None)
 
 
 def _bits(use: Any, facts: _Lookup) -> tuple[Mask | None, Mask | None]:

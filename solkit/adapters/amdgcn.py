@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from solkit.adapters.sass import Block, Code, Instruction, natural_loops, reachable_blocks
+from solkit.adapters.sass import Code, Instruction, reachable_code
 
 _LABEL = re.compile(r"([.$\w]+):")
 _INSTRUCTION = re.compile(r"\t([a-z]\w+)(?:[ \t]+([^;]*))?")
@@ -97,18 +97,8 @@ def _control_flow(name: str, every: Sequence[Instruction], labels: Mapping[str, 
         )
         targets += [end] if last.name not in _ENDS else []
         edges.append([number[at] for at in dict.fromkeys(targets) if at in number])
-    reached = reachable_blocks(edges)
-    loops = natural_loops(edges, reached)
-    kept = {old: new for new, old in enumerate(sorted(reached))}
-    blocks = tuple(
-        Block(
-            tuple(every[starts[block] : ends[block]]),
-            tuple(kept[successor] for successor in edges[block]),
-            sum(block in loop for loop in loops.values()),
-        )
-        for block in kept
-    )
-    return Code(name, blocks, len(loops), "gcn")
+    runs = [every[start:end] for start, end in zip(starts, ends)]
+    return reachable_code(name, runs, edges, "gcn")
 
 
 def access_of(opcode: str) -> tuple[str, str, int] | None:

@@ -277,18 +277,35 @@ def _control_flow(
         successors += [end] if falls and end in number else []
         edges.append([number[start] for start in dict.fromkeys(successors)])
     _follow_unknown(instructions, bounds, edges, indirect)
+    return reachable_code(name, [instructions[i:j] for i, j in zip(bounds, ends)], edges)
+
+
+def reachable_code(
+    name: str,
+    runs: Sequence[Sequence[Instruction]],
+    edges: Sequence[Sequence[int]],
+    language: str = "sass",
+) -> Code:
+    """Return the code whose blocks can be reached from the first one.
+
+    Args:
+        name: of the function.
+        runs: the instructions of each block.
+        edges: the blocks that may follow each.
+        language: see `Code`.
+    """
     reached = reachable_blocks(edges)
     loops = natural_loops(edges, reached)
     kept = {old: new for new, old in enumerate(sorted(reached))}
     blocks = tuple(
         Block(
-            tuple(instructions[bounds[i] : ends[i]]),
+            tuple(runs[i]),
             tuple(kept[j] for j in edges[i]),
             sum(i in loop for loop in loops.values()),
         )
         for i in kept
     )
-    return Code(name, blocks, len(loops))
+    return Code(name, blocks, len(loops), language)
 
 
 def _branch_targets(

@@ -30,8 +30,6 @@ from solkit.roofline.kernel.evaluate import occupancy_of
 if TYPE_CHECKING:
     from solkit.analysis import cuda
 
-__all__ = ["Compile", "extension_facts", "facts_of", "launch_facts", "portable"]
-
 Compile = Callable[[Sequence[Specialisation]], Sequence[Compiled]]
 """Compiles kernels for a device."""
 

@@ -33,8 +33,6 @@ from solkit.processes.forkserver import Fork
 from solkit.processes.host import Host
 from solkit.processes.jobs import Jobs
 
-__all__ = ["Answer", "PendingAnswer", "Pool", "Request", "Source", "usable_cores"]
-
 _FUNCTION = "solkit.analysis.worker:serve"
 _LOOK_S = 0.5  # how often an idle thread looks whether tasks that wait need it
 _MOST_IN_A_ROW = 4  # tasks that go first, while others wait for a pool's only thread

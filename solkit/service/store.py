@@ -231,15 +231,6 @@ class JobStore:
             ).fetchall()
         return {(queue, status): count for queue, status, count in rows}
 
-    def before(self, job: Job) -> int:
-        """Count the queued jobs that come before a queued one."""
-        with self._lock:
-            (count,) = self._connection.execute(
-                "SELECT COUNT(*) FROM jobs WHERE queue = ? AND status = 'queued' AND number < ?",
-                (job.queue, job.number),
-            ).fetchone()
-        return int(count)
-
     def points(self, job: Job) -> list[Point]:
         """Return the states of a search in its latest claim, oldest first."""
         with self._lock:

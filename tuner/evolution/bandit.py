@@ -41,11 +41,6 @@ class Bandit:
         self._tried[kind] += 1
         self._paid[kind] += gain is not None and gain >= PAID
 
-    def chance(self, kind: str) -> float:
-        """Return the expected chance that a variant of a kind pays."""
-        paid, tried = self._paid[kind], self._tried[kind]
-        return (_PRIOR[0] + paid) / (sum(_PRIOR) + tried)
-
     def chosen(self, proposals: Sequence[Proposal], number: int) -> list[Proposal]:
         """Return the proposals to go on with, at most `number`, in their order.
 

@@ -10,18 +10,6 @@ import torch
 
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = [
-    "FREE",
-    "Cost",
-    "common_dtype",
-    "compute_like",
-    "contraction",
-    "contraction_dtype",
-    "cost_of",
-    "rule",
-    "scalar",
-]
-
 
 @dataclass(frozen=True)
 class Cost:

@@ -23,30 +23,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 from solkit.adapters.fake_cuda.deferred_values import Later, compute_later
 from solkit.adapters.fake_cuda.guesses import report_earlier_guesses
 
-__all__ = [
-    "Contents",
-    "InputContents",
-    "KnownContents",
-    "Rows",
-    "attach_contents",
-    "choices_of",
-    "contents_of_storage",
-    "forget_contents",
-    "has_room_for",
-    "hold_as_state",
-    "is_constant",
-    "known_value",
-    "most_elements",
-    "presumed_elements",
-    "presumed_value",
-    "protect_from_writes",
-    "recall_contents",
-    "recall_evaluated",
-    "recall_exact",
-    "recall_share",
-    "remember_contents",
-]
-
 _KNOWN_TRUTHS, _KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 28, 1 << 26, 1 << 24
 """Larger results are not computed: 16 Mi elements take about 20 ms an op. A mask of 16,384 x 16,384
 is 256 Mi truths."""

@@ -40,9 +40,6 @@ from solkit.adapters.fake_cuda.cpu_draws import DrawsInStep, draws_few_on_cpu
 from solkit.adapters.fake_cuda.deferred_values import Later, Seen, drawn_call, note_call
 from solkit.adapters.fake_cuda.suppositions import named_arguments
 
-__all__ = ["compute_known", "propagate_values"]
-
-
 _aten = torch.ops.aten
 
 _SLOW = 1 << 20

@@ -22,8 +22,6 @@ from torch._inductor.lowering import register_lowering
 from torch._inductor.select_algorithm import SymbolicGridFn, TritonTemplate, realize_inputs
 from torch._inductor.virtualized import V
 
-__all__ = ["PROCESSORS", "plain_text", "product"]
-
 PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
 _library = torch.library.Library("solkit_inductor_products", "DEF")

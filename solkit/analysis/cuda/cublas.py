@@ -15,8 +15,6 @@ import torch
 from solkit.analysis.cuda.source import Token, split_arguments
 from solkit.analysis.cuda.values import Pointer
 
-__all__ = ["product_of"]
-
 _NAME = re.compile(r"cublas(?:[SDH]gemm|Gemm)(StridedBatched)?(Ex)?(?:_64)?")
 _TRANSPOSED = {"CUBLAS_OP_N": False, "CUBLAS_OP_T": True}
 

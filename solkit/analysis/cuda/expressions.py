@@ -54,9 +54,6 @@ from solkit.analysis.cuda.values import (
     vector_of,
 )
 
-__all__ = ["Expressions"]
-
-
 _UNSEEN: Any = object()
 """The result of a call of a function that nothing is known of."""
 

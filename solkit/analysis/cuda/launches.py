@@ -19,8 +19,6 @@ from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
 from solkit.errors import UnsupportedError
 
-__all__ = ["CudaLaunch", "CudaRecording", "failing_builds", "launch_again", "recording"]
-
 _WARP_THREADS = 32
 _MOST_ALIKE = 4
 """Launches that differ only in integers and are followed separately, which takes time."""

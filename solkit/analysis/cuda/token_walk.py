@@ -14,8 +14,6 @@ from solkit.errors import SolkitError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["HostCall", "HostError", "HostLaunch", "Machine", "Returned", "Walk"]
-
 
 class HostError(SolkitError):
     """Host code that is not understood; the message names the line of the CUDA source."""

@@ -8,8 +8,6 @@ from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["IN_ORDER", "OFFSET", "Storages"]
-
 OFFSET = (1 << ADDRESS_BITS) - 1
 """Bits of an address that are an offset in its storage."""
 

@@ -10,8 +10,6 @@ from solkit.analysis.library.operator_recorder import LibraryLaunch, LibraryOp
 from solkit.core import Access, Depth, Device, Facts, Launch, Requests, Reuse, Stream
 from solkit.roofline.precision_routes import Rule, contraction_dtype
 
-__all__ = ["library_facts", "with_operators"]
-
 T = TypeVar("T")
 
 

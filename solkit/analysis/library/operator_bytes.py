@@ -19,8 +19,6 @@ from solkit.core import Access
 from solkit.ops import Family
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["accesses"]
-
 _SECTOR, _REQUEST = 32, 512
 """Bytes of a sector, and of a warp's request with 16 bytes a lane, which libraries' kernels use."""
 

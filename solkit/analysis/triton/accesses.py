@@ -28,8 +28,6 @@ from solkit.analysis.triton.layouts import tensor_spread
 from solkit.analysis.triton.relevance import mask_operand
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = ["Corners", "Whole", "access_kind", "access_path", "vector_bytes"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _VECTOR_BYTES = 16

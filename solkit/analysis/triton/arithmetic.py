@@ -16,23 +16,6 @@ import numpy as np
 from solkit.adapters.triton_ir import Operation, TensorType, element_bits
 from solkit.analysis.interpreter.values import Array
 
-__all__ = [
-    "ARITHMETIC",
-    "PASSED_ON",
-    "SHAPES",
-    "aligned_ranks",
-    "along_programs",
-    "choose_by_program",
-    "constant",
-    "corner_places",
-    "cornered",
-    "element_bytes",
-    "integer_comparison",
-    "integer_operation",
-    "make_range",
-    "scalar_value",
-]
-
 Value = Any
 """An array, or ``None`` if unknown."""
 

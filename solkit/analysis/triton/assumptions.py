@@ -23,19 +23,6 @@ from solkit.analysis.triton.floats import float_constant
 from solkit.analysis.triton.relevance import ACCESSES, TMA_LOADS, TMA_STORES
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = [
-    "SCATTERED",
-    "AssumptionProbe",
-    "are_distinct_numbers",
-    "busier_side",
-    "decided_flag",
-    "finite_answer",
-    "joins_flags",
-    "likely_trips",
-    "reachable",
-    "scattered_indices",
-]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")

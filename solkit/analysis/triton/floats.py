@@ -15,8 +15,6 @@ import numpy as np
 
 from solkit.adapters.triton_ir import Operation
 
-__all__ = ["FLOATS", "FROM_FLOATS", "float_constant", "on_floats"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _TYPES: Mapping[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}

@@ -21,8 +21,6 @@ from solkit.analysis.triton.arithmetic import (
 )
 from solkit.analysis.triton.floats import float_constant, on_floats
 
-__all__ = ["FOLDS", "fold_region"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 

@@ -40,8 +40,6 @@ from solkit.analysis.triton.staged_loads import staged_loads
 from solkit.analysis.triton.ttgir_interpreter import TTGIRInterpreter
 from solkit.core import Device, Occupancy, Requests
 
-__all__ = ["requests_of"]
-
 _WHOLE, _WHOLE_UNEVEN = 16, 48
 """Programs followed lane by lane; and of kernels where loaded values decide who works."""
 _CORNERS = 1 << 12

@@ -90,8 +90,6 @@ from solkit.analysis.triton.relevance import (
 from solkit.analysis.triton.shared_values import SharedValues, SharedView, Stored
 from solkit.analysis.triton.tensor_sink import Descriptor, IgnoringSink, TensorSink
 
-__all__ = ["TTGIRInterpreter"]
-
 Value = Any
 """An array, a `Descriptor`, or ``None`` if unknown."""
 

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from solkit.core import Proposal
 from solkit.tuner.evolution import Bandit
 
 
 def proposals(*kinds):
     return [Proposal(f"{kind} {number}", kind, "") for number, kind in enumerate(kinds)]
-
-
-def test_the_chance_is_that_of_a_beta_distribution():
-    bandit = Bandit()
-    assert bandit.chance("tile") == 0.5
-    for gain in (1.5, 1.0, None, 1.02):
-        bandit.tell("tile", gain)
-    assert bandit.chance("tile") == pytest.approx((1 + 2) / (2 + 4))
 
 
 def test_what_paid_is_chosen_more_often_than_what_failed():

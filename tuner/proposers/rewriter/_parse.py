@@ -28,19 +28,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     walk_statements,
 )
 
-__all__ = [
-    "OPTIONS",
-    "JitFunction",
-    "KernelText",
-    "Launch",
-    "in_launcher",
-    "is_changed_between",
-    "launcher_definition",
-    "launcher_integer",
-    "parse_kernel",
-    "read_module",
-]
-
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Launch options of Triton that are no parameters of the function."""
 

@@ -84,8 +84,6 @@ from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 from solkit.tuner.proposers.rewriter.store_masks import with_masks_of_stores
 
-__all__ = ["canonical_form"]
-
 _Statement = cst.BaseStatement | cst.SimpleStatementLine
 
 

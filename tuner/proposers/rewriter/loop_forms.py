@@ -54,8 +54,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
 
-__all__ = ["with_indices_of_trips", "with_plain_loops"]
-
 _PURE = frozenset("tl.load tl.cdiv tl.sum tl.max tl.min tl.arange tl.zeros tl.full".split())
 
 
