@@ -125,7 +125,7 @@ def _without_factors(
         size = launcher_definition(size.value, launch.launcher) or size
     remaining = product_factors(size)
     for factor in product_factors(divisor):
-        same = [other for other in remaining if _spelled(other, launch) == _spelled(factor, launch)]
+        same = [part for part in remaining if _spelled(part, launch) == _spelled(factor, launch)]
         if not same:
             return None
         remaining.remove(same[0])

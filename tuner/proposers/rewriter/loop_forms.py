@@ -340,7 +340,7 @@ def _indices_of_trips(body: Body, whole: Body, taken: set[str]) -> list[cst.Base
         loop = range_loop(statement)
         if loop is not None:
             moved, ahead = _moving_indices(loop, result, whole)
-            result = [s for s in result if not any(s is other for other in ahead)]
+            result = [s for s in result if not any(s is gone for gone in ahead)]
             names = {name: free_name(f"{name}_at", taken) for name in moved}
             head = [parse_statement(f"{names[n]} = {code} + {n}") for n, code in moved.items()]
             values = {name: cst.Name(new) for name, new in names.items()}
