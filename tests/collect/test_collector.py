@@ -539,7 +539,7 @@ def test_the_cells_of_a_recording():
     first, second = recorded_workloads(recording())
     assert isinstance(first, Workload)
     assert (first.kernel_id, first.problem_id) == ("k" * 16, "softmax/N=100")
-    assert (first.name, first.space.count().exact) == ("softmax/rows", True)
+    assert first.name == "softmax/rows"
     assert first.default == Configuration(
         "k" * 16, "kernel", {"N": 100}, RIGHT[0], chosen_by="random"
     )
