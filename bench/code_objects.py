@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analyser import is_left_out
+from depths import is_left_out
 
 from solkit.adapters.code_object import KernelUsage, kernel_usages
 from solkit.analysis.analyser import Analyser

@@ -16,21 +16,23 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import os
 import random
 import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
-from analyser import environment, family_s, is_left_out
 
 from solkit.analysis.analyser import Analyser
-from solkit.core import Analysis, Configuration, Depth, KernelAnalysis
+from solkit.core import SOURCE_DEPTHS, Analysis, Configuration, Depth, KernelAnalysis
 from solkit.datasets.kernels import ZOO
+from solkit.processes.forkserver import children_of
 from solkit.roofline.kernel.model import executed
 
 TARGET = 1 / 3
@@ -121,12 +123,12 @@ def show(results: Sequence[Costs]) -> float:
     """Print what was found; returns the median of lowered over compiled."""
     print(f"{'kernel':44} captured lowered compiled ms  ratio  spearman")
     for result in results:
-        captured, lowered, compiled = (1e3 * result.seconds[depth] for depth in Depth)
+        captured, lowered, compiled = (1e3 * result.seconds[depth] for depth in SOURCE_DEPTHS)
         rank = result.spearman()
         text = "-" if rank is None else f"{rank:.2f}"
         print(f"{result.name:44} {captured:8.1f} {lowered:7.0f} {compiled:8.0f}", end="    ")
         print(f"{result.ratio:5.2f}  {text:>8}")
-    for depth in Depth:
+    for depth in SOURCE_DEPTHS:
         costs = [1e3 * item.seconds[depth] for item in results]
         print(f"{depth.value}: median {statistics.median(costs):.1f} ms of CPU a configuration")
     ratio = statistics.median(item.ratio for item in results)
@@ -206,6 +208,26 @@ def _show_differences(costs: Sequence[Costs]) -> None:
         print(f"{name:28} {len(values):4} {values.mean():+6.2f} {values.std():6.2f} {within:6.2f}")
 
 
+def is_left_out(path: Path) -> bool:
+    """Tell whether a file of the zoo has no Triton kernel."""
+    return path.name in ("problem.py", "__init__.py") or path.name.startswith("cuda_")
+
+
+def family_s() -> float:
+    """CPU time of this process, of those below it, and of those that they reaped."""
+    ticks = 0
+    for pid in _family():
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, stat[11:15]))  # proc(5): utime, stime, cutime, cstime
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _family(pid: int | str = "self") -> Iterator[int | str]:
+    yield pid
+    for child in children_of(pid):
+        yield from _family(child)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kernels", type=int, default=24)
@@ -213,7 +235,10 @@ def main() -> int:
     parser.add_argument("--device", default="h100")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, environment(folder):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {"TRITON_CACHE_DIR": folder}),
+    ):
         costs = [
             result
             for path in drawn(options.kernels, options.seed)

@@ -260,7 +260,7 @@ class LaunchView:
             return 1.0
         if name == "dram" and self.dram_bytes:  # reads and writes have rates of their own
             return self._dram_rate / self.device.ceilings["dram"].value
-        share = operator_share(self.kernel.launch.name) if self.library else 1.0
+        share = operator_share(self.kernel.launch.name, name) if self.library else 1.0
         return share * min(sustained_rate(name, self.device) / self.device.ceilings[name].value, 1)
 
 

@@ -59,9 +59,14 @@ H100 and an H200, docs/lab/calibration.md. The scalar pipes reach theirs."""
 
 _ATTENTION = "aten.scaled_dot_product_attention"
 _ATTENTION_SHARE = 0.42
-"""Share of its sustained rates that PyTorch's attention reaches, whose exponentials take turns with
-its products: on an H200 (torch 2.11) 0.52 and 0.41 with heads of 128 and 64 in 16 bits, 0.38 in
-fp32; with masks half of that."""
+"""Share of its sustained rates that PyTorch's attention reaches, but for products in 16 bits: an
+H200's exponentials with heads of 64 (torch 2.11, cuDNN 0.43), products in fp32 0.38 to 0.46."""
+_ATTENTION_PRODUCTS = 0.83
+"""The same of products in 16 bits: 0.82 to 0.88 with heads of 128 and 256 and 4,096 keys, 0.74 with
+1,024 keys; causal 0.64, with a mask half of that."""
+_APART = 0.62
+"""Sectors of different lines that an SM gets from L2 in a clock: 0.60 to 0.68 on an H200, for
+copies of transposed tensors and for kernels that read a sector a line."""
 _QUARTERS = 4
 """Schedulers of an SM, each with pipes of its own."""
 
@@ -245,21 +250,29 @@ def _library_terms(name: str, demand: Demand, device: Device) -> Iterator[Term]:
     yield _dram_term(demand, device)
     if "l2" in device.ceilings:
         yield _l2_term(demand, 0.0, device)
+    if demand.l1_wavefronts:
+        apart_ms = demand.l1_wavefronts / (_APART * device.sm_count * device.clock_mhz * 1e3)
+        evidence = f"{quantities.count(demand.l1_wavefronts, 'sectors')} of different lines"
+        yield Term("l1", apart_ms, f"{evidence}, {_APART} per clock and SM")
     if demand.shared:
         yield _shared_memory_term(demand, device)
     for pipe, amount in demand.operations.items():
         if pipe in device.ceilings:
             unit = device.ceilings[pipe].unit.removesuffix("/s")
-            per_s = sustained_rate(pipe, device) * operator_share(name)
+            per_s = sustained_rate(pipe, device) * operator_share(name, pipe)
             evidence = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s"
             yield Term(pipe, 1e3 * amount / per_s, evidence)
     yield _launch_overhead_term(device)
 
 
-def operator_share(name: str) -> float:
-    """Return the share of the sustained rates of its pipes that a PyTorch operator reaches."""
-    is_attention = name == _ATTENTION or operator(name).family is Family.ATTENTION
-    return _ATTENTION_SHARE if is_attention else 1.0
+def operator_share(name: str, pipe: str) -> float:
+    """Return the share of a pipe's sustained rate that a PyTorch operator reaches."""
+    if name != _ATTENTION and operator(name).family is not Family.ATTENTION:
+        return 1.0
+    return _ATTENTION_PRODUCTS if pipe in _HALVES else _ATTENTION_SHARE
+
+
+_HALVES = ("tensor.fp16", "tensor.bf16")
 
 
 def _launch_overhead_term(device: Device) -> Term:

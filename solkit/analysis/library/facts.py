@@ -41,7 +41,7 @@ def _requests(op: LibraryOp, pipes: tuple[tuple[str, str], ...]) -> Requests:
     return Requests(
         accesses=op.accesses,
         operations=_operations_by_pipe(op, dict(pipes)),
-        l1_wavefronts=0,
+        l1_wavefronts=sum(a.sectors for a in loads if a.sector_bytes > 2 * a.unique_bytes),
         l2_read_bytes=sum(load.sector_bytes for load in loads) + again * results,
         l2_write_bytes=(1 + again) * results,
         reuse=Reuse(
