@@ -10,8 +10,6 @@ import torch
 
 from solkit.kernelfiles import Workload
 
-__all__ = ["Layouts", "input_layouts"]
-
 Layouts = Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]
 """Shape and strides, in elements, by the function's parameter: ``x``, ``parts[0]``."""
 

@@ -53,13 +53,6 @@ if TYPE_CHECKING:
     from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
     from solkit.tuner.proposers.rewriter.size_guard import Layouts
 
-__all__ = [
-    "Advise",
-    "Check",
-    "KernelEvaluator",
-    "leave_unchecked",
-]
-
 T = TypeVar("T")
 Studied = tuple[Configuration, PreparedCandidate]
 Advise = Callable[[Result, Device], tuple[str, ...]]
@@ -156,8 +149,8 @@ class KernelEvaluator:
     _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _forecasts: dict[str, Forecast | None] = field(default_factory=dict)  # of compiled candidates
-    _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
-    _timed_codes: dict[str, str] = field(default_factory=dict)  # variants by compiled code
+    # variants by keys of what they launch, and of their compiled code
+    _timed: dict[str, str] = field(default_factory=dict)
     _waiting_codes: dict[str, list[Point]] = field(default_factory=dict)  # studied, not timed
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PLANNED))
     _ahead: StudiesAhead[Studied] = field(init=False)
@@ -203,8 +196,8 @@ class KernelEvaluator:
         for point, compiled in self._compiled_ahead.ended():
             if compiled is None or compiled.exception() is not None:
                 studies.append(Study(point, refused=_TOO_LONG_ELSEWHERE))
-        for code in self._timed_codes.keys() & self._waiting_codes.keys():
-            why = _SAME_CODE.format(self._timed_codes[code])
+        for code in self._timed.keys() & self._waiting_codes.keys():
+            why = _SAME_CODE.format(self._timed[code])
             studies += [Study(point, refused=why) for point in self._waiting_codes.pop(code)]
         return studies
 
@@ -584,7 +577,7 @@ class KernelEvaluator:
         ):
             self._timed.setdefault(self._launched(configuration), variant.id)
             if code := self._code_of(prospect):
-                self._timed_codes.setdefault(code, variant.id)
+                self._timed.setdefault(code, variant.id)
                 others = self._waiting_codes.get(code, ())
                 self._waiting_codes[code] = [other for other in others if other.key != point.key]
         return result

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from solkit.tuner.evolution.variant_evaluator import VariantOutcome
     from solkit.tuner.proposers.rewriter.size_guard import SizeBound
 
-__all__ = ["SIZE_GUARD", "Practice"]
-
 SIZE_GUARD = "original below"
 """Kind of the variant that leaves small inputs to the original launches."""
 _AS_FAST = 1.1

@@ -46,8 +46,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
-__all__ = ["SizeBound", "bounds_of", "tensor_sizes", "with_original_outside"]
-
 _LAUNCHER = "kernel"
 _MOST_COMPARED = 3
 """Tensors whose elements are counted in a call, the largest first."""
