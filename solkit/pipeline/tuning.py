@@ -406,9 +406,10 @@ def guarded_final(
         why = tuple(failure.error for failure in report.failed)
         return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", why)
     (comparison,) = report.comparisons
-    return Final(
-        rival.params, comparison.difference, comparison.ratio, "guarded", comparison.errors
-    )
+    sides = (comparison.base, comparison.candidate)
+    reasons = [error for side in sides if side.verdict.is_failure for error in side.errors]
+    evidence = *comparison.errors, *reasons
+    return Final(rival.params, comparison.difference, comparison.ratio, "guarded", evidence)
 
 
 _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")

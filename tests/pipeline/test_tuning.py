@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tuner"))
 import spaces
 
 import solkit
-from solkit.core import Stopped, TuneSettings, TuneVerdict, Verdict
+from solkit.core import Comparison, Difference, Stopped, TuneSettings, TuneVerdict, Verdict
 from solkit.datasets import outcomelog
 from solkit.errors import InputError, NotRecordedError, ParamsError, UnsupportedError
 from solkit.measure.benches import RecordedBench
@@ -373,6 +374,15 @@ def test_the_guarded_final_says_what_compare_says(monkeypatch):
     assert (requests["shapes"], requests["reference"]) == ([{"M": 1}], "ref.py")
     assert result.difference.value == "not_compared"
     assert result.evidence == ("no such GPU",)
+    right = SimpleNamespace(verdict=Verdict.CORRECT, errors=("A note.",))
+    failed = SimpleNamespace(verdict=Verdict.WRONG, errors=("output 0 differs",))
+    comparison = Comparison(
+        None, right, failed, Difference.NOT_COMPARED, errors=("The candidate failed.",)
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Report, "comparisons", (comparison,))
+        result = tuning.guarded_final(None, None, base, base)
+    assert result.evidence == ("The candidate failed.", "output 0 differs")
     requests.clear()
     monkeypatch.setattr(
         "solkit.pipeline.comparing.compare_in_turns",
