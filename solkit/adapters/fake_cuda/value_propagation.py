@@ -307,7 +307,7 @@ def _share_of_mask(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) 
     `torch.nn.functional.one_hot` makes such a comparison on fake tensors.
     """
     if func.overloadpacket in _KEEPING_ZEROS and len(inputs) == 1:
-        return recall_share(inputs[0])
+        return recall_share(inputs[0]) or _share_of_truths(inputs[0])
     if func.overloadpacket is not _aten.eq or len(inputs) != 2 or inputs[1].dim() != 1:
         return None
     choices, numbers = inputs[0], recall_contents(inputs[1])
@@ -316,6 +316,15 @@ def _share_of_mask(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) 
     with computing_really():
         count = numbers.value.unique().numel()
     return 1 / count if count == numbers.value.numel() > 1 else None
+
+
+def _share_of_truths(mask: torch.Tensor) -> float | None:
+    """Return the share of a known mask that is set: as numbers it may be too large to compute."""
+    known = recall_contents(mask) if mask.dtype is torch.bool else None
+    if known is None:
+        return None
+    with computing_really():
+        return int(known.value.count_nonzero()) / max(known.value.numel(), 1) or None
 
 
 def compute_known(
