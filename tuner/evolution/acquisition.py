@@ -320,12 +320,14 @@ class Frontier:
         """Return what would be measured next, the most promising first, as far as is known now.
 
         Every fourth is the best candidate of a variant of which nothing was measured, as long as
-        there are any: one of these is next if a choice explores.
+        there are any: one of these is next if a choice explores. The hopeless come last, as they
+        are measured only once nothing else is left.
         """
         if self._order is Order.RANDOM:
             return []
         scored = self._scores()
         points = [scored.points[place] for place in scored.order]
+        points.sort(key=self.is_hopeless)
         for number, point in enumerate(self._best_of_unmeasured(points), start=1):
             points.insert(_EXPLORED_PLACE * number - 1, point)
         return list({point.key: point for point in points}.values())

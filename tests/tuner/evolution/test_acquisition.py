@@ -272,6 +272,16 @@ def test_faults_of_either_sign_count_and_cancel():
     assert frontier.believed(points[2:])[0] == pytest.approx([0.0])
 
 
+def test_what_is_hopeless_is_made_ready_after_all_that_is_not():
+    """Its interval is so wide that it promises more than what is surely about as fast."""
+    frontier, first = Frontier(), point("a", 1, 0.0, 0.01)
+    wide, sure = point("a", 2, 1.5, 2.0), point("a", 3, 0.01, 0.01)
+    frontier.add([first, wide, sure])
+    frontier.tell(first, 1.0)
+    assert frontier.gain(lambda one: one is wide) > frontier.gain(lambda one: one is sure) > 0
+    assert frontier.foremost() == [sure, wide]
+
+
 def test_hopeless_is_what_is_expected_to_take_twice_the_best_time():
     frontier = Frontier(shares=Shares(0.0, 1.0, 0.0))
     slow, fast, other = point("a", 1, 1.2), point("b", 1, 0.9), point("a", 2, 1.2)
