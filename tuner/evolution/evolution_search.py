@@ -322,7 +322,9 @@ class EvolutionSearch:
             point = self._frontier.choose(self._is_due)
         if point is None:
             with span("waiting for a candidate"):
-                self._world.await_any(pending, _LOOK_S)
+                is_under_way = self._world.await_any(pending, _LOOK_S)
+            if not is_under_way and not self._can_propose():
+                point = self._frontier.choose()  # made ready when it is measured
         return point
 
     def _saves_budget(self, ready: float) -> bool:

@@ -695,6 +695,27 @@ def test_proposals_are_asked_for_while_the_gpu_waits_for_what_is_studied():
     assert breeding.archive.best.time_ms == 0.5
 
 
+def test_what_nobody_makes_ready_is_measured_once_nothing_is_under_way():
+    class Stuck(Overlapping):
+        """Gets nothing ready but the original, and has nothing under way."""
+
+        looks = 0
+
+        def idle_s(self):
+            return float(self.looks)
+
+        def is_ready(self, point):
+            return not self.measured
+
+        def await_any(self, others, timeout_s):
+            self.looks += 1
+            assert self.looks < 1000
+            return super().await_any(others, 0.01)
+
+    breeding, _, _ = bred(Proposer("0.5 tile"), world=Stuck())
+    assert breeding.archive.best.time_ms == 0.5
+
+
 @pytest.mark.parametrize("idle_s", [0.0, 16.0])
 def test_half_of_the_budget_waits_for_variants_that_come(idle_s):
     class Low(Waiting):
