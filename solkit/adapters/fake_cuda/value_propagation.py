@@ -320,11 +320,11 @@ def _share_of_mask(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) 
 
 def _share_of_truths(mask: torch.Tensor) -> float | None:
     """Return the share of a known mask that is set: as numbers it may be too large to compute."""
-    known = recall_contents(mask) if mask.dtype is torch.bool else None
-    if known is None:
+    contents = recall_contents(mask) if mask.dtype is torch.bool else None
+    if contents is None:
         return None
     with computing_really():
-        return int(known.value.count_nonzero()) / max(known.value.numel(), 1) or None
+        return int(contents.value.count_nonzero()) / max(contents.value.numel(), 1) or None
 
 
 def compute_known(
