@@ -512,7 +512,8 @@ class Trip:
         if not isinstance(value.operator, cst.Add) or not self._is_name(value.left, name):
             return None
         step = value.right
-        is_fixed = not any(n in self.values or n in self._assigned for n in names_within(step))
+        varying = {self.index, *self.values, *self._assigned}
+        is_fixed = names_within(step).isdisjoint(varying)
         is_fixed &= not calls_within(step, "tl.load", "tl.dot")
         return Carried(name, CarriedKind.RUNNING, step=step) if is_fixed else None
 

@@ -1,7 +1,8 @@
 """Memory that a launcher's arguments share: the tensor that each of them is, or is a view of.
 
 Two names with one root may be the same memory. A copy has the root of what it was made of, too,
-since ``x.contiguous()`` is often no copy: that is safe, and costs a rewrite at most.
+since ``x.contiguous()`` is often no copy: that is safe, and costs a rewrite at most. So has what a
+function of the file or of another module makes of its first argument.
 """
 
 from __future__ import annotations
@@ -76,21 +77,15 @@ def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
 
     An expression that makes a tensor of its own is its own root. Numbers have none: empty.
     """
-    names: set[str] = set()
+    names, own = set[str](), ""
     while True:
         if isinstance(value, cst.Call):
-            if called_name(value).startswith("torch."):
-                if called_name(value) not in _VIEWS or not value.args:
-                    return render_code(value)
-                value = value.args[0].value
-            elif isinstance(value.func, cst.Attribute):
-                if _is_new(value.func):
-                    return render_code(value)
-                value = value.func
-            else:
-                return ""
+            source = _made_of(value, launcher)
+            if source is None:
+                return render_code(value) if isinstance(value.func, cst.Attribute) else own
+            value = source
         elif isinstance(value, cst.Attribute) and value.attr.value in TENSOR_QUERIES:
-            return ""
+            return own
         elif isinstance(value, (cst.Subscript, cst.Attribute)):
             value = value.value
         elif isinstance(value, cst.Name):
@@ -98,9 +93,20 @@ def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
             if value.value in names or definition is None or not _is_view(definition):
                 return value.value
             names.add(value.value)
+            if isinstance(definition, cst.Call) and _is_function(definition, launcher):
+                own = value.value  # if it is made of numbers
             value = definition
         else:
-            return ""
+            return own
+
+
+def _made_of(call: cst.Call, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
+    """Return what a call's result may be a view of; ``None`` if it is a new tensor or a number."""
+    if called_name(call).startswith("torch."):
+        return call.args[0].value if called_name(call) in _VIEWS and call.args else None
+    if _is_function(call, launcher):
+        return call.args[0].value if call.args else None
+    return call.func if isinstance(call.func, cst.Attribute) and not _is_new(call.func) else None
 
 
 def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = MOST_STEPS) -> bool:
@@ -128,7 +134,19 @@ def _is_view(definition: cst.BaseExpression) -> bool:
     name = called_name(definition)
     if name.startswith("torch."):
         return name in _VIEWS and name not in ALLOCATORS
-    return isinstance(definition.func, cst.Attribute) and not _is_new(definition.func)
+    is_function = isinstance(definition.func, cst.Name) and name not in SIZE_CALLS
+    is_method = isinstance(definition.func, cst.Attribute) and not _is_new(definition.func)
+    return is_method or is_function
+
+
+def _is_function(call: cst.Call, launcher: cst.FunctionDef) -> bool:
+    """Tell whether a call is of a function of the file or of a module, other than PyTorch's."""
+    owner = called_name(call).split(".")[0]
+    is_builtin = owner in ("torch", "triton", "tl", "") or called_name(call) in SIZE_CALLS
+    params = launcher.params
+    listed = (*params.posonly_params, *params.params, *params.kwonly_params)
+    own = {*assigned_names(launcher), *(param.name.value for param in listed)}
+    return not is_builtin and owner not in own
 
 
 def _is_new(method: cst.Attribute) -> bool:

@@ -38,9 +38,16 @@ def product_shapes(function: JitFunction) -> set[Shape]:
     return _shapes_in(function).products
 
 
-def mixes_lengths(function: JitFunction, one: str, other: str) -> bool:
-    """Tell whether a function has an operation on two blocks with two lengths along one axis."""
-    return any({one, other} <= lengths for lengths in _shapes_in(function).mixed)
+def mixes_lengths(function: JitFunction, one: str, other: str = "") -> bool:
+    """Tell whether a function has an operation on two blocks with two lengths along one axis.
+
+    Args:
+        function: with the operation.
+        one: a length.
+        other: the other length; any other one by default.
+    """
+    mixed = [lengths for lengths in _shapes_in(function).mixed if one in lengths]
+    return any(other in lengths if other else len(lengths) > 1 for lengths in mixed)
 
 
 def _shapes_in(function: JitFunction) -> Shapes:
@@ -164,7 +171,7 @@ class Shapes:
         return self._broadcast(args)
 
     def _broadcast(self, shapes: Sequence[Shape]) -> Shape:
-        for sizes in zip(*(shape for shape in shapes if shape), strict=False):
+        for sizes in zip(*(shape[::-1] for shape in shapes if shape), strict=False):
             self.mixed.add(frozenset(sizes) - {"1"})
         return _broadcast(shapes)
 
@@ -184,5 +191,5 @@ def _reduced(shape: Shape, axis: cst.BaseExpression | None) -> Shape:
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:
     rank = max(map(len, shapes), default=0)
-    whole = [shape for shape in shapes if len(shape) == rank]
+    whole = [("1",) * (rank - len(shape)) + shape for shape in shapes]
     return tuple(next((s for s in sizes if s != "1"), "1") for sizes in zip(*whole, strict=True))

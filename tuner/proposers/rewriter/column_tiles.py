@@ -63,7 +63,7 @@ from solkit.tuner.proposers.rewriter._operations import (
     converted_value,
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
-from solkit.tuner.proposers.rewriter._shapes import mixes_lengths, operand_shapes
+from solkit.tuner.proposers.rewriter._shapes import block_shapes, mixes_lengths, operand_shapes
 from solkit.tuner.proposers.rewriter._values import argument_bases, whole_values
 
 _COLUMNS = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -75,6 +75,7 @@ _MOST_AXES = 2  # of the grid, which has three
 _INDICES = ("tl.program_id", "tl.num_programs")
 _SHAPED = ("tl.zeros", "tl.full", "tl.broadcast_to")
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
+_BARRIER = "tl.debug_barrier"
 _PLAIN = frozenset(
     (*HINTS, *_SHAPED, "tl.arange", "tl.expand_dims", "tl.zeros_like", "tl.rand", "tl.randint")
 )
@@ -199,7 +200,8 @@ def _without_axes(node: cst.BaseExpression) -> cst.BaseExpression:
 def _is_cut_anywhere(launch: Launch, block: str) -> bool:
     """Tell whether elements along a block depend on their own place alone, and all writes are some.
 
-    Stores of one program from two elements to one place are in no order, as threads have none.
+    Stores of one program from two elements to one place are in no order, as threads have none: but
+    for a barrier.
     """
     along, calls = _Along(launch.function, block), calls_within(launch.function.node.body)
     axes = [grid_axis(call) for call in calls if called_name(call) in _INDICES]
@@ -207,6 +209,7 @@ def _is_cut_anywhere(launch: Launch, block: str) -> bool:
     return (
         all(axis is not None and axis < len(launch.axes or ()) for axis in axes)
         and not any(may_write(call) and not is_write(call) for call in calls)
+        and not any(called_name(call) == _BARRIER for call in calls)
         and all(pointer is not None and along.reaches(pointer) for pointer in pointers)
         and bool(pointers)
         and along.is_elementwise()
@@ -260,8 +263,10 @@ class _Along:
         uses = len(_ranges(function.node, block)) + [*map(render_code, lengths)].count(block)
         if count_uses(function.node.body, block) != uses:
             return False
-        if any(mixes_lengths(function, block, other) for other in _lengths(function) - {block}):
+        if mixes_lengths(function, block):
             return False
+        if any(shape.count(block) > 1 for shape in block_shapes(function)):
+            return False  # columns against columns: a tile would meet its own alone
         return all(map(self._is_plain_statement, walk_statements(function.body)))
 
     def _is_plain_statement(self, statement: cst.BaseStatement) -> bool:

@@ -35,9 +35,11 @@ from solkit.tuner.proposers.rewriter._nodes import (
     argument_of,
     assigned_names,
     called_name,
+    calls_within,
     compact_code,
     count_uses,
     free_name,
+    integer_literal,
     names_within,
     nodes_within,
     parenthesized,
@@ -385,9 +387,17 @@ def _moving_indices(
                 continue
         if render_code(operand) == step:
             moved[name] = loop.name
-        elif step == "1" and start == "0":
+        elif step == "1" and start == "0" and _is_whole(operand, whole):
             moved[name] = f"{loop.name} * {render_code(parenthesized(operand))}"
         else:
             continue
         gone += own[-1:] if start != "0" else []
     return moved, gone
+
+
+def _is_whole(node: cst.BaseExpression, body: Body) -> bool:
+    """Tell whether an expression is a number or a range's length: sums of others are rounded."""
+    lengths = {
+        render_code(call.args[-1].value) for s in body for call in calls_within(s, "tl.arange")
+    }
+    return integer_literal(node) is not None or render_code(node) in lengths

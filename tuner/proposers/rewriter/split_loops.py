@@ -355,6 +355,8 @@ def _phases_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> li
         return []
     updates = {r.name: r.update for r in carrying.results}
     updates |= {update.name: update for update in carrying.running}
+    if (set(assigned_names(*loop.body)) - updates.keys()) & names_read_first(after):
+        return []  # what the last trip leaves
     is_apart = writes_apart(loop, updates) and writes_in_order(loop)
     is_apart &= not reads_other_trips(launch, loop.node) and not _reads_own_writes(launch, loop)
     scan = _Phase(0, loop, (), carrying.running, is_scan=True)

@@ -65,6 +65,7 @@ def test_updates_are_told_by_their_algebra(body, expected):
         "while s < 1:\n    s += x",
         "x = tl.load(p + i)\ntl.store(q + i, x + s)\ns += x",  # a running sum
         "y = s * 2\nfor j in range(4):\n    tl.store(q + i + j, y)\ns += i",
+        "x = tl.load(p)\ns += x\np += i * 4",  # each trip moves it by another number
         "a, b = f(a, b)",
         "if i > 4:\n    w = tl.load(q + i)\ns += tl.load(p + i) * w",
         "s += tl.load(p + i) * w\nif GROUPS:\n    w = tl.load(q + i)",

@@ -69,6 +69,16 @@ def test_blocks_without_masks_have_as_many_elements_as_before(is_right):
         ("rows = tl.load(table_ptr", "rows = tl.load(out_ptr"),  # what another program stores
         ("    mask = d < D", "    d = tl.flip(d)\n    mask = d < D"),
         ("    mask = d < D", "    d = tl.cumsum(d, 0)\n    mask = d < D"),
+        ("    mask = d < D", "    mask = (d < D) & (tl.arange(0, 256) < D)"),  # of its own length
+        (
+            "    mask = d < D",
+            "    tl.store(out_ptr + d[:, None] * D + d, d[:, None] * d)\n    mask = d < D",
+        ),
+        ("    tl.store", "    tl.debug_barrier()\n    tl.store"),  # of all elements
+        (
+            "out = torch.empty(M, D, device=ids.device)",
+            "out = first_rows(table)",
+        ),  # it may be a view
     ],
 )
 def test_what_needs_a_whole_row_stays(old, new):

@@ -297,3 +297,8 @@ def test_indices_that_masks_compare_follow_from_the_loop(source, index, is_right
 def test_indices_that_something_else_reads_stay(old, new):
     assert MOVING.count(old) == 1
     assert "cols_at" not in canonical_form(HEADER + MOVING.replace(old, new))
+
+
+def test_indices_that_grow_by_fractions_stay():
+    source = BY_COUNT.replace("cols += BLOCK", "cols += 0.1")  # trips times 0.1 is another number
+    assert "cols_at" not in canonical_form(HEADER + source)

@@ -126,6 +126,16 @@ def test_what_is_read_behind_the_loop_is_the_sum_of_all_parts(
     assert is_right(variant, total, **SIZES)
 
 
+def test_a_scan_whose_last_block_is_read_behind_is_not_shared() -> None:
+    last = RUNNING.replace("    carry = 0.0\n", "    carry = 0.0\n    last = 0.0\n").replace(
+        "        carry += tl.sum(x, axis=0)\n",
+        "        carry += tl.sum(x, axis=0)\n        last = tl.max(x, axis=0)\n"
+        "    tl.store(out_ptr + row * N, last)\n",
+    )
+    assert last.count("tl.store") == 2
+    assert not variants(Split(), last, FEW_SMS, **SIZES)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
