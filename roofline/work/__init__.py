@@ -20,6 +20,7 @@ from solkit.roofline.work.avoidable_work import hard_flops, shortcuts
 from solkit.roofline.work.broadcast import without_repeats
 from solkit.roofline.work.brute_force import all_pairs, without_brute_force
 from solkit.roofline.work.chains import chain_of
+from solkit.roofline.work.complex_parts import GAUSS, real_products
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.dtype_origin import with_origins
 from solkit.roofline.work.duplicates import merged
@@ -75,14 +76,18 @@ def work_of_live(program: Program) -> Work:
     """Return the cost of a `narrowed` program, or of some of its ops with results of their own."""
     live = list(program.ops)
     alone = without_repeats(live)
-    costs = with_shared_results(alone, [cost_of(op) for op in alone])
-    costs = with_shared_exponentials(alone, costs)
     fixed = program.constants - {use.storage for op in live for use in op.written}
+    products = real_products(live, fixed, program.results)
+    own = [_share(cost_of(op), products.get(n, GAUSS)) for n, op in enumerate(alone)]
+    costs = with_shared_results(alone, own)
+    costs = with_shared_exponentials(alone, costs)
     costs = without_brute_force(alone, costs, fixed, program.results)
     costs = with_words_of_codes(alone, costs, fixed, program.results)
     costs = costs_as_needed(live, costs, program.results)
     moved = traffic(program, live)
-    hard = hard_flops(program, live)
+    hard = {
+        n: flops * products.get(n, GAUSS) // GAUSS for n, flops in hard_flops(program, live).items()
+    }
     alike = products_of_one_sign(live, program.one_sign)
     ops = _op_works(live, costs, hard, shortcuts(program, live, hard), moved)
     ops = tuple(replace(op, one_sign=True) if op.position in alike else op for op in ops)
@@ -102,6 +107,13 @@ def work_of_live(program: Program) -> Work:
         ops=ops,
         chain=chain_of(live, costs),
     )
+
+
+def _share(cost: Cost | None, products: int) -> Cost | None:
+    """Return the cost of a complex product that needs so many real ones."""
+    if cost is None or products == GAUSS:
+        return cost
+    return Cost({key: n * products // GAUSS for key, n in cost.operations.items()})
 
 
 def _op_works(

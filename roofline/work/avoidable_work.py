@@ -168,9 +168,16 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
         return 2 * attention_pairs(op) * scores
     cost = cost_of(op)
     assert cost is not None
+    factors = {use.origin or use.dtype for use in _factors(op)}
+    if any(_is_integer(dtype) and dtype.itemsize > 1 for dtype in factors):
+        return 0  # how many slices of int8 they take is not proven
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
     halved = is_gram(*_factors(op))
     return flops // 2 if symmetric and not halved else flops
+
+
+def _is_integer(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
 
 
 def _thick(op: TracedOp) -> bool:

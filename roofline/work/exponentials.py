@@ -13,8 +13,10 @@ from dataclasses import replace
 from solkit.ops import Normalised
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.regions import covered_bytes
 
 _DEEP = 32
+_MANY = 16  # tensors, the last ones, whose regions are compared
 
 _Makers = Mapping[int, Sequence[TracedOp]]
 _Source = tuple[str, TensorUse, int]
@@ -51,7 +53,7 @@ def with_shared_exponentials(
         elif cost is not None and _is_left_to_logarithms(op, makers, readers):
             cost = _with_fewer(cost, op.result.distinct)
         elif cost is not None and parts is not _UNKNOWN:
-            already = sum(min(computed.get(source, 0), part.distinct) for part, source in parts)
+            already = sum(_computed_of(part, source, computed) for part, source in parts)
             for part, source in parts:
                 computed[source] = max(computed.get(source, 0), part.distinct)
             if op.operator.logarithms:  # of fewer elements, or of none
@@ -63,6 +65,19 @@ def with_shared_exponentials(
         if cost is not None and all(computed.get(key, 0) >= part.distinct for part, key in parts):
             shared[position] = _with_fewer(cost, ops[position].result.distinct)
     return shared
+
+
+def _computed_of(part: TensorUse, source: _Source, computed: Mapping[_Source, int]) -> int:
+    """Count elements of a part of which a function is at hand, also as those of other regions."""
+    function, tensor, writes = source
+    most = computed.get(source, 0)
+    for (name, region, versions), count in [*computed.items()][-_MANY:]:
+        same = (name, versions, region.storage) == (function, writes, tensor.storage)
+        if same and region != tensor and region.dtype == tensor.dtype:
+            apart = covered_bytes([region]) + covered_bytes([tensor])
+            common = (apart - covered_bytes([region, tensor])) // tensor.dtype.itemsize
+            most = max(most, min(count, common))
+    return min(most, part.distinct)
 
 
 _UNKNOWN: list[tuple[TensorUse, _Source]] = []

@@ -174,3 +174,16 @@ def test_an_error_in_a_languages_package_is_told_at_the_users_line(analysed, tmp
     line = kernel.__code__.co_firstlineno + 2
     expected = f"not analysed: it uses Warp ({__file__}:{line}: OSError: no GPU)"
     assert expected in analysis.notes
+
+
+@pytest.mark.parametrize(("library", "failure"), [("no_such_library", ""), ("json", "crashed")])
+def test_an_error_of_a_file_that_lacks_a_library_is_no_verdict(
+    analysed, tmp_path, monkeypatch, library, failure
+):
+    """The host of a GPU may have what the file asks for."""
+    (tmp_path / "needy.py").write_text(
+        f"from importlib.util import find_spec\nhas = find_spec('{library}')\n"
+        "def kernel(x):\n    assert False, 'a library is missing'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert analysed(lambda x: importlib.import_module("needy").kernel(x)).failure == failure

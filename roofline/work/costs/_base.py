@@ -140,7 +140,7 @@ def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0, dtype: s
         multiply_adds *= 2  # two numbers to an element
     is_integer = operand.dtype in (torch.int16, torch.int32, torch.int64, torch.bool)
     if is_integer and dtype not in _INTEGERS:
-        return Cost({"int32": 2 * multiply_adds + extra})
+        dtype = "int8"  # sums of products of slices, at least one: how many, the data decide
     if operand.dtype.is_complex:  # (a+bi)(c+di): three real products instead of four (Gauss)
         real = "fp64" if operand.dtype == torch.complex128 else "fp32"
         return Cost({f"contraction.{real}": 6 * multiply_adds})

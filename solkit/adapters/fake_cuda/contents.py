@@ -52,11 +52,12 @@ class Rows:
     """Elements of a tensor that covers its storage, computed by rows.
 
     Attributes:
-        shape: of the tensor, which is contiguous.
+        shape, dtype: of the tensor, which is contiguous.
         between: returns those from one row up to another one.
     """
 
     shape: tuple[int, ...]
+    dtype: torch.dtype
     between: Callable[[int, int], torch.Tensor]
 
 

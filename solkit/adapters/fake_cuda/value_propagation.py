@@ -383,7 +383,7 @@ def _results_by_rows(call: _Call, fakes: Sequence[FakeTensor]) -> list[KnownCont
 
     if fake.dtype is not torch.bool:
         contents = _contents_of(fake)
-        contents.rows = Rows(tuple(fake.shape), between)
+        contents.rows = Rows(tuple(fake.shape), fake.dtype, between)
         attach_contents(fake, contents)
         return None
     if not has_room_for(fake.numel(), fake):
@@ -402,16 +402,18 @@ def _rows_of(tensor: torch.Tensor, like: torch.Tensor) -> Rows | None:
     """Return rows of an operand, as the rows of a result need them; ``None`` if it is not known."""
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if contents is not None and contents.rows is not None:
-        alike = contents.rows.shape == tuple(tensor.shape) == tuple(like.shape)
-        return contents.rows if alike and tensor.is_contiguous() else None
+        rows = contents.rows
+        alike = rows.shape == tuple(tensor.shape) == tuple(like.shape)
+        same = alike and rows.dtype == tensor.dtype  # a view as another dtype has other numbers
+        return rows if same and tensor.is_contiguous() else None
     fact = recall_contents(tensor)
     if fact is None or fact.guesses or fact.drawn:
         return None
     with computing_really():
         value = protect_from_writes(tensor, fact.value)
     if value.dim() < like.dim() or value.shape[0] == 1:
-        return Rows(tuple(value.shape), lambda *_: value)
-    return Rows(tuple(value.shape), lambda first, last: value[first:last])
+        return Rows(tuple(value.shape), value.dtype, lambda *_: value)
+    return Rows(tuple(value.shape), value.dtype, lambda first, last: value[first:last])
 
 
 def _guesses_of(facts: Sequence[KnownContents]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Needs `fake_cuda.install` and `fake_triton.install`, so a throw-away child proce
 
 from __future__ import annotations
 
+import ast
 import concurrent.futures.thread
 import contextlib
 import dis
@@ -18,6 +19,7 @@ import time
 import traceback
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
@@ -351,7 +353,27 @@ def _is_candidates(error: BaseException) -> bool:
         return False  # the cause may be a missing library
     if isinstance(error, ImportError | OSError):
         return False  # or a missing file
-    return isinstance(error, _PYTHONS) or _line_raises(last)
+    return (isinstance(error, _PYTHONS) or _line_raises(last)) and not _lacks_library(file)
+
+
+def _lacks_library(file: Path) -> bool:
+    """Tell whether a file imports, or asks for, a library that only a GPU's host may have."""
+    if not file.is_file():
+        return False
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_ASKING):
+            args = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+            names |= {name for name in args if isinstance(name, str)}
+    roots = {name.partition(".")[0] for name in names} - {""}
+    return any(root not in sys.modules and find_spec(root) is None for root in roots)
+
+
+_ASKING = ("find_spec", "import_module", "__import__")
 
 
 def _line_raises(place: TracebackType) -> bool:

@@ -358,18 +358,29 @@ def test_products_of_cublas_are_those_of_its_matrices(form):
     ]
 
 
-def test_a_product_of_cublas_in_tf32_is_not_seen():
-    call = CUBLAS["GemmEx"][0].replace("COMPUTE_32F", "COMPUTE_32F_FAST_TF32")
-    text = call.format(a="p", b="p", c="p")
-    body = f"float one = 1.0f; auto p = a.data_ptr<float>(); cublas{text};"
+@pytest.mark.parametrize(
+    ("form", "before", "after"),
+    [
+        ("GemmEx", "COMPUTE_32F", "COMPUTE_32F_FAST_TF32"),
+        ("GemmEx", "COMPUTE_32F", "COMPUTE_32F_FAST_16BF"),
+        ("GemmEx", "CUDA_R_32F, 3, {a}", "CUDA_R_16F, 3, {a}"),  # halves where floats are
+        ("Sgemm", "CUBLAS_OP_T", "n > 3 ? CUBLAS_OP_N : CUBLAS_OP_T"),
+        ("Sgemm", "{b}, 4", "{b}, 3"),  # columns that overlap: cuBLAS refuses them
+        ("Sgemm", "3, 5, 4", "300, 5, 4"),  # more rows than there is memory
+        ("SgemmStridedBatched", "3, 15, 2", "3, 0, 2"),  # results in one place
+    ],
+)
+def test_products_of_cublas_that_are_not_sure_are_not_seen(form, before, after):
+    text = CUBLAS[form][0].replace(before, after).format(a="p", b="p", c="p")
+    body = f"float one = 1.0f, zero = 0.0f; auto p = a.data_ptr<float>(); cublas{text};"
     seen = HostCall()
     call_host(
-        Source.of([(f"void f(torch::Tensor a) {{ {body} }}", "f.cu", 1)]),
+        Source.of([(f"void f(torch::Tensor a, int n) {{ {body} }}", "f.cu", 1)]),
         "f",
-        [torch.zeros(40)],
+        [torch.zeros(40), 5],
         seen,
     )
-    assert list(seen.unseen) == ["f.cu:1: calls cublasGemmEx, which is not analysed."]
+    assert list(seen.unseen) == [f"f.cu:1: calls cublas{form}, which is not analysed."]
 
 
 def test_options_define_macros_of_host_code():

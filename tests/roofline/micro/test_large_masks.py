@@ -29,6 +29,18 @@ TABLE = {
         "return (a0 @ a1.mT + m.to(bf16)).softmax(-1) @ a2",
         *(16384 * 16385 // 2, ""),
     ),
+    "places below -10,000 are no minus infinities: i - j is any number again": (
+        f"{THREE.format(n=16384)}; R(16384)",
+        f"i = torch.arange(16384, device='cuda')\n"
+        f"m = (i[:, None] - i[None, :] + a3) >= 0\n{ATTENTION}",
+        *(16384 * 16384, "The contents of an attention mask are data"),
+    ),
+    "the bits of distances are other numbers than the distances": (
+        THREE.format(n=16384),
+        "i = torch.arange(16384, device='cuda', dtype=f32)\n"
+        f"m = (i[:, None] - i[None, :]).view(i32) > 1 << 30\n{ATTENTION}",
+        *(16384 * 16384, "too large to compute"),
+    ),
     "a larger triangle": (
         THREE.format(n=16400),
         f"m = torch.ones(16400, 16400, dtype=torch.bool, device='cuda').tril()\n{ATTENTION}",

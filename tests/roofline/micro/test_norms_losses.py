@@ -193,6 +193,13 @@ PROBLEMS = {
         F * N,
         F * 16,
     ),
+    "a loss of rows that are not ignored, and a term of every row: one exponential each": (
+        f"{X}; torch.where(arange(16) % 4 == 0, -100, 7)",
+        "return F.cross_entropy(a0, a1) + a0.logsumexp(-1).square().mean()",
+        {"fp32": (4 * N, 9 * N), "sfu": (N, N + 33), "int32": (0, 64)},
+        F * N + 8 * 16,
+        F,
+    ),
     "centred columns": (
         X,
         "return a0 - a0.mean(0)",
