@@ -169,8 +169,9 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
     cost = cost_of(op)
     assert cost is not None
     factors = {use.origin or use.dtype for use in _factors(op)}
-    if any(_is_integer(dtype) and dtype.itemsize > 1 for dtype in factors):
-        return 0  # how many slices of int8 they take is not proven
+    scale = op.arguments.get("alpha", 1)
+    if any(_is_integer(dtype) and (dtype.itemsize > 1 or scale != 1) for dtype in factors):
+        return 0  # how many slices of int8 they take is not proven, or which bits are left
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
     halved = is_gram(*_factors(op))
     return flops // 2 if symmetric and not halved else flops
@@ -421,6 +422,8 @@ class _Uses:
             return self._reaches_result(reader, record.normalises is not None)
         others = [i for i in reader.inputs if i is not seen]
         if record.linear:
+            if record.multiplies and _is_integer(seen.dtype):
+                return False  # a zero, or a power of two, leaves none or few of the bits
             wide = [i for i in others if sum(n > 1 for n in i.shape) > 1]
             if any(self._maker[i.storage] for i in others) or (wide and record.multiplies):
                 return False

@@ -212,6 +212,9 @@ def _scaled(op: TracedOp, limits: Range) -> Range | None:
         if op.arguments.get("rounding_mode") or not factor:
             return None
         factor = 1 / factor
+    dtype = op.outputs[0].dtype
+    if not factor and not (dtype.is_floating_point or dtype.is_complex):
+        return 0.0, 0.0
     if not factor and not all(map(math.isfinite, limits)):
         return None  # what overflows makes NaN
     ends = sorted(end * factor for end in limits)

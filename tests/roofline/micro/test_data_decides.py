@@ -377,6 +377,26 @@ TABLE = {
     ),
     # what stays
     "a product": ("R(64, 32); R(32, 48)", "return a0 @ a1", B * (N + 1536), B * 3072, 2 * N * 48),
+    "a product of int8": (
+        "I(99, 64, 32, d=i8); I(99, 32, 48, d=i8)",
+        "return a0.int() @ a1.int() + 5",
+        *(N + 1536, B * 3072, 2 * N * 48),
+    ),
+    "a product of int8 of which one bit is left": (
+        "I(99, 64, 32, d=i8); I(99, 32, 48, d=i8)",
+        "return (a0.int() @ a1.int()) * (1 << 31)",
+        *(N + 1536, B * 3072, 0),
+    ),
+    "a product of int8 of which nothing is left": (
+        "I(99, 64, 32, d=i8); I(99, 32, 48, d=i8)",
+        "return (a0.int() @ a1.int()) * 0",
+        *(0, B * 3072, 0),
+    ),
+    "a scaled product of int32": (
+        "I(99, 64, 48, d=i32); I(99, 64, 32, d=i8); I(99, 32, 48, d=i8)",
+        "return torch.addmm(a0, a1.int(), a2.int(), alpha=1 << 16)",
+        *(B * 3072 + N + 1536, B * 3072, 0),
+    ),
     "an elementwise product": ("R(64, 32); R(64, 32)", "return a0 * a1", 2 * B * N, B * N, 0),
     "a norm": ("R(64, 32); R(32)", "return F.rms_norm(a0, (32,), a1)", B * (N + 32), B * N, 0),
     "a softmax": ("R(64, 32)", "return a0.softmax(-1)", B * N, B * N, 0),
