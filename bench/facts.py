@@ -4,6 +4,7 @@
 
 Draws rows that have facts, of all stores together, and analyses each again from its source and
 parameters. Facts must be equal in every figure, and so must the modelled times on the row's GPU.
+What facts hold only since a row was stored (`Requests.iterations_by_depth`) is left out.
 Rows of another Triton than the one installed are left out. A kernel that was also made with another
 torch or CUDA (`solkit.datasets.facts.made_with`) may differ; that is counted apart.
 
@@ -54,7 +55,10 @@ class Compared:
     @property
     def is_equal(self) -> bool:
         """True if facts and modelled times are equal."""
-        return self.fresh == self.stored and self._times(self.fresh) == self._times(self.stored)
+        if self.fresh is None or len(self.fresh) != len(self.stored):
+            return False
+        fresh = [_as_stored(*pair) for pair in zip(self.fresh, self.stored, strict=True)]
+        return fresh == list(self.stored) and self._times(fresh) == self._times(self.stored)
 
     @property
     def result(self) -> str:
@@ -66,6 +70,13 @@ class Compared:
         device = devices.find(self.row.device)
         models = [described(items, device).model for items in facts]
         return [model.time_ms if model else None for model in models]
+
+
+def _as_stored(fresh: Facts, stored: Facts) -> Facts:
+    """Return fresh facts without what older ones do not hold."""
+    if fresh.requests is None or (stored.requests and stored.requests.iterations_by_depth):
+        return fresh
+    return replace(fresh, requests=replace(fresh.requests, iterations_by_depth=()))
 
 
 def compared(

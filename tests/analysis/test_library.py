@@ -106,6 +106,11 @@ def test_scalars_are_read_and_written_as_one_element(analysed):
     assert moved(total) == (32, 32)  # a sector each
 
 
+def test_what_is_repeated_along_a_result_is_read_once(analysed):
+    (added,) = analysed(lambda x, y: x + y[0]).kernels
+    assert added.demand.l2_read_bytes == SQUARE + SQUARE // N
+
+
 def test_calls_are_counted(analysed):
     def run(x, _):
         for _ in range(32):

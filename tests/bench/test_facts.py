@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 import facts as bench
 import polars as pl
 
-from solkit.core import Facts, Launch, Outcome, Verdict
+from solkit.core import Facts, Launch, Outcome, Requests, Verdict
 from solkit.datasets.store import shipped
 
 FEW = 6
@@ -38,6 +38,18 @@ ROW = Outcome(
 def test_a_difference_is_one_of_tools_where_these_differ(registers, tools, result):
     fresh = replace(FACTS, registers=registers)
     assert bench.Compared(ROW, 1, (FACTS,), (fresh,), tools=tools).result == result
+
+
+@pytest.mark.parametrize(("stored", "is_equal"), [((), True), ((32.0,), True), ((31.0,), False)])
+def test_how_often_loops_run_is_compared_where_it_was_stored(stored, is_equal):
+    requests = Requests(
+        accesses=(), operations={}, l1_wavefronts=0, l2_read_bytes=0, l2_write_bytes=0
+    )
+    before, fresh = (
+        replace(FACTS, requests=replace(requests, iterations_by_depth=runs))
+        for runs in (stored, (32.0,))
+    )
+    assert bench.Compared(ROW, 1, (before,), (fresh,)).is_equal is is_equal
 
 
 def test_a_failed_analysis_is_a_difference():

@@ -58,14 +58,17 @@ _WALKS = 16
 def _walked_sectors(use: TensorUse, result: TensorUse) -> int:
     """Return the sectors that an operator's blocks read of a tensor, each once a block.
 
-    A block takes 512 elements of the result in the order of its memory, 256 of 4 bytes or more
-    (PyTorch, ``gpu_kernel_impl``: 128 threads, 4 or 2 elements each).
+    0 for a tensor of which elements are repeated, such as a bias: L1 keeps these. A block takes
+    512 elements of the result in the order of its memory, 256 of 4 bytes or more (PyTorch,
+    ``gpu_kernel_impl``: 128 threads, 4 or 2 elements each).
     """
     rank, block = len(result.shape), 256 if use.dtype.itemsize >= 4 else 512
     missing = rank - len(use.shape)
     if missing < 0 or not rank or not result.numel:
         return 0
     steps = [0] * missing + [s * (n > 1) for n, s in zip(use.shape, use.stride, strict=True)]
+    if any(n > 1 and not step for n, step in zip(result.shape, steps, strict=True)):
+        return 0
     order = sorted(range(rank), key=lambda dim: -result.stride[dim])
     shape = tuple(result.shape[dim] for dim in order)
     blocks = math.ceil(result.numel / block)
