@@ -425,12 +425,15 @@ class _Uses:
             if record.multiplies and _is_integer(seen.dtype):
                 return False  # a zero, or a power of two, leaves none or few of the bits
             wide = [i for i in others if sum(n > 1 for n in i.shape) > 1]
-            if any(self._maker[i.storage] for i in others) or (wide and record.multiplies):
+            if any(self._is_made(i) for i in others) or (wide and record.multiplies):
                 return False
             saturating = saturating and not wide
         elif not _converts(reader, seen):
             return False
         return reader.result.numel == use.numel and self.kept(reader, saturating)
+
+    def _is_made(self, use: TensorUse) -> bool:
+        return bool(self._maker[use.storage]) or use.storage in self._constant
 
     def saturates(self, op: TracedOp, depth: int = 0) -> bool:
         """Tell whether only functions that flatten out on both sides see an op's output.

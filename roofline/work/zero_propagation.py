@@ -338,19 +338,18 @@ def _of_values(use: TensorUse) -> _Facts:
     if value.dtype.kind not in "biuf" or value.size > (_MAX_TRUTHS if is_truth else _MAX_ELEMENTS):
         return _NOTHING
     zeros, floor = value == 0, np.zeros(1, dtype=bool) if is_truth else value <= HIDDEN
-    is_places = value.dtype.kind in "iu" or sum(n > 1 for n in value.shape) <= 1
-    if not is_truth and is_places and _is_graded(value, floor):
-        floor = value == -np.inf
+    if value.dtype.kind in "iu" and _is_graded(value, floor):
+        floor = np.zeros(1, dtype=bool)
     few = 3 * int(zeros.sum()) < value.size and value.size > 1
     return _Facts(None if few else narrowest(zeros), narrowest(floor) if floor.any() else None)
 
 
 def _is_graded(value: npt.NDArray[Any], floor: Mask) -> bool:
-    """Tell whether numbers pass the limit by degrees, as places do; those of a mask jump.
+    """Tell whether integers pass the limit by degrees, as places do; those of a mask jump.
 
     Differences of places may be anything again, and decide masks.
     """
-    low, others = value[floor & (value != -np.inf)], value[~floor]
+    low, others = value[floor], value[~floor]
     return bool(low.size and others.size and low.max() > 2 * min(others.min(), 0))
 
 

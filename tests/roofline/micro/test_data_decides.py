@@ -392,6 +392,11 @@ TABLE = {
         "return (a0.int() @ a1.int()) * 0",
         *(0, B * 3072, 0),
     ),
+    "scores of which a slope leaves few": (
+        "R(64, 16); R(64, 16)",
+        "return (a0 @ a1.mT + 400 * arange(64, d=f32)).softmax(-1)",
+        *(None, B * 4096, 0),
+    ),
     "a scaled product of int32": (
         "I(99, 64, 48, d=i32); I(99, 64, 32, d=i8); I(99, 32, 48, d=i8)",
         "return torch.addmm(a0, a1.int(), a2.int(), alpha=1 << 16)",

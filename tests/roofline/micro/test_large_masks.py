@@ -37,7 +37,7 @@ TABLE = {
     ),
     "the bits of distances are other numbers than the distances": (
         THREE.format(n=16384),
-        "i = torch.arange(16384, device='cuda', dtype=f32)\n"
+        "i = torch.arange(16384, device='cuda', dtype=f32) - 8192\n"
         f"m = (i[:, None] - i[None, :]).view(i32) > 1 << 30\n{ATTENTION}",
         *(16384 * 16384, "too large to compute"),
     ),
