@@ -2,7 +2,8 @@
 
 Two names with one root may be the same memory. A copy has the root of what it was made of, too,
 since ``x.contiguous()`` is often no copy: that is safe, and costs a rewrite at most. So has what a
-function of the file or of another module makes of its first argument.
+function of the file or of another module makes of its first argument that is no size. Of several
+tensors that a name may be, the first counts.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
             return own
         elif isinstance(value, (cst.Subscript, cst.Attribute)):
             value = value.value
+        elif parts := [part for part in _parts_of(value) if _is_view(part)]:
+            value = parts[0]
         elif isinstance(value, cst.Name):
             definition = _definition(value.value, launcher)
             if value.value in names or definition is None or not _is_view(definition):
@@ -103,9 +106,9 @@ def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
 def _made_of(call: cst.Call, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
     """Return what a call's result may be a view of; ``None`` if it is a new tensor or a number."""
     if called_name(call).startswith("torch."):
-        return call.args[0].value if called_name(call) in _VIEWS and call.args else None
+        return call.args[0].value if _is_view(call) and call.args else None
     if _is_function(call, launcher):
-        return call.args[0].value if call.args else None
+        return next((a.value for a in call.args if not is_size(a.value, launcher)), None)
     return call.func if isinstance(call.func, cst.Attribute) and not _is_new(call.func) else None
 
 
@@ -128,12 +131,26 @@ def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = M
     return is_shape or isinstance(value, cst.Integer)
 
 
+def _parts_of(value: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return what an expression chooses from or holds; empty for other ones."""
+    if isinstance(value, cst.IfExp):
+        return [value.body, value.orelse]
+    if isinstance(value, cst.BooleanOperation):
+        return [value.left, value.right]
+    if isinstance(value, (cst.Tuple, cst.List, cst.Dict)):
+        return [e.value for e in value.elements if isinstance(e, (cst.Element, cst.DictElement))]
+    return [value.value] if isinstance(value, cst.NamedExpr) else []
+
+
 def _is_view(definition: cst.BaseExpression) -> bool:
+    if parts := _parts_of(definition):
+        return any(map(_is_view, parts))
     if not isinstance(definition, cst.Call):
-        return isinstance(definition, (cst.Subscript, cst.Name, cst.Attribute))
+        is_part = isinstance(definition, (cst.Subscript, cst.Name, cst.Attribute))
+        return is_part and render_code(definition) != "None"
     name = called_name(definition)
     if name.startswith("torch."):
-        return name in _VIEWS and name not in ALLOCATORS
+        return name in _VIEWS or name.startswith("torch.Tensor.")
     is_function = isinstance(definition.func, cst.Name) and name not in SIZE_CALLS
     is_method = isinstance(definition.func, cst.Attribute) and not _is_new(definition.func)
     return is_method or is_function
@@ -160,9 +177,15 @@ def _definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | No
     if definition is not None:
         return definition
     for node in nodes_within(launcher):
+        if isinstance(node, cst.For) and render_code(node.target) == name:
+            return node.iter
+        if isinstance(node, cst.NamedExpr) and render_code(node.target) == name:
+            return node.value
         if not isinstance(node, cst.Assign) or len(node.targets) != 1:
             continue
         target = node.targets[0].target
+        if render_code(target) == name and _is_view(node.value):
+            return node.value  # one of several
         if not isinstance(target, (cst.Tuple, cst.List)):
             continue
         places = [render_code(element.value) for element in target.elements]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import libcst as cst
 import pytest
 from rewriting import HEADER, variants
 
@@ -9,6 +10,7 @@ from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._nodes import calls_within
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter._roots import root_name
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
@@ -154,3 +156,23 @@ def test_views_are_the_memory_of_their_tensor(view, is_apart):
     assert bool(variants(Hoist(), source)) == is_apart
     assert bool(variants(Vectorise(), source)) == is_apart
     assert bool(variants(ParallelLoops(), source)) == is_apart
+
+
+@pytest.mark.parametrize(
+    ("lines", "root"),
+    [
+        ("y = flat(3, x)", "x"),
+        ("y = torch.Tensor.view(x, -1)", "x"),
+        ("y = None or x", "x"),
+        ("y = x if n else torch.empty_like(x)", "x"),
+        ("y = torch.empty_like(x)\n    if n:\n        y = x", "x"),
+        ("parts = {'first': [x]}\n    y = parts['first'][0]", "x"),
+        ("for y in (x,):\n        pass", "x"),
+        ("(y := x)", "x"),
+        ("y = torch.empty_like(x)", "y"),
+        ("y = empty_for(3)", "y"),
+    ],
+)
+def test_a_name_that_may_be_a_view_has_the_root_of_its_tensor(lines, root):
+    launcher = cst.parse_statement(f"def kernel(x, n):\n    {lines}\n")
+    assert root_name(cst.Name("y"), cst.ensure_type(launcher, cst.FunctionDef)) == root
