@@ -14,7 +14,8 @@ from solkit.roofline.work.dtype_origin import product_factors
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 GAUSS = 3
-"""Real products of a complex one, both parts of both factors and of the result."""
+"""Real products of a complex one, with both parts of both factors and of the result (Knuth, The Art
+of Computer Programming 2, section 4.6.4)."""
 
 _BOTH = frozenset((0, 1))
 _WALKING = (Family.COPY, Family.MOVE, Family.POINTWISE, Family.LOOKUP, Family.REDUCTION)

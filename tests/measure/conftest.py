@@ -1,4 +1,4 @@
-"""What tests of measuring share: `simulated`, which lies beside them, and forks without delay."""
+"""Tests of measuring share `simulated`, which lies beside them, and forks without delay."""
 
 from __future__ import annotations
 

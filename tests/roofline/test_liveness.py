@@ -68,7 +68,7 @@ def test_rows_whose_targets_are_ignored_are_not_read_though_a_mask_would_be_too_
 
 
 def test_rows_that_two_millions_of_drawn_indices_name_are_read_once(work):
-    """Of 1,000,000 rows, 2^21 draws leave each out with a chance of exp(-2.097): 878,200 +- 300."""
+    """2^21 draws of 1,000,000 rows leave out one with a chance of exp(-2.097): 877,200 are read."""
     result = work(
         "torch.randn(1000000, 8, device=device); torch.randint(0, 1000000, (1 << 21,)).to(device)",
         "return F.embedding(a1, a0).sum(0)",
@@ -78,7 +78,7 @@ def test_rows_that_two_millions_of_drawn_indices_name_are_read_once(work):
 
 
 def test_rows_that_no_expert_needs_are_not_multiplied_though_every_other_column_is_read_apart(work):
-    """Each of 4096 rows has one of 8 experts, whose 4096 columns are gates and values in turn."""
+    """4096 rows have one of 8 experts each, whose 4096 columns are gates and values in turn."""
     result = work(
         "torch.randn(4096, 64, device=device, dtype=torch.bfloat16);"
         "torch.randn(8, 64, 4096, device=device, dtype=torch.bfloat16)",
@@ -91,7 +91,7 @@ def test_rows_that_no_expert_needs_are_not_multiplied_though_every_other_column_
 
 
 def test_rows_are_written_to_zeros_whatever_is_written_beside_them(work):
-    """Of each of 4 samples, 5 rows are reversed, and 3 stay as they are."""
+    """Four samples have five rows that are reversed, and three that stay as they are."""
     result = work(
         "torch.randn(4, 8, 16, device=device)",
         "y, places = torch.zeros_like(a0), torch.arange(5, device=a0.device)\n"

@@ -38,8 +38,9 @@ _SLACK, _CLEAR = 0.02, 0.1
 larger on without one. Of 5,898 configurations that the shipped H100 set holds twice, 16 % differ by
 more than 2 %, and 0.3 % by more than 10 %."""
 _WORTH = 1.05
-"""How many times as fast a finalist has to be that leaves some shapes to the original: the shape of
-the search counts first, but noise shall not choose."""
+"""A finalist that leaves some shapes to the original has to be so many times as fast as one that
+holds. The shape of the search counts first, but noise shall not choose. The number is a choice: at
+1.1 one of 46 recorded searches lost 8 %."""
 _LARGE = 256
 """Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
 

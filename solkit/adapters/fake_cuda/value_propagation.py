@@ -302,9 +302,10 @@ _KEEPING_ZEROS = (*(_aten.clone, _aten._to_copy), *(_aten.ne, _aten.gt, _aten.mu
 
 
 def _share_of_mask(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float | None:
-    """Return the share of a mask too large to compute: a choice among n numbers sets one in n.
+    """Return the share that is set of a mask, or of numbers made of one, too large to compute.
 
-    `torch.nn.functional.one_hot` makes such a comparison on fake tensors.
+    A choice among n numbers sets one in n: `torch.nn.functional.one_hot` makes such a comparison on
+    fake tensors.
     """
     if func.overloadpacket in _KEEPING_ZEROS and len(inputs) == 1:
         return recall_share(inputs[0]) or _share_of_truths(inputs[0])

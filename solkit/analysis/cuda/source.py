@@ -80,7 +80,7 @@ _TORCH_ON_DEVICE = frozenset(
     {"Half", "BFloat16", "TensorAccessor", "RestrictPtrTraits", "DefaultPtrTraits"}
     | {f"PackedTensorAccessor{bits}" for bits in ("", "32", "64")}
 )
-"""What prelude.cuh has of torch's headers: another name for it may stand in a kernel."""
+"""Types of torch's headers that prelude.cuh defines: a kernel may use other names for these."""
 _HOST_TEMPLATES = frozenset(
     {"vector", "string", "tuple", "optional", "map", "unordered_map", "cout"}
 )

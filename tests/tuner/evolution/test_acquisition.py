@@ -273,7 +273,7 @@ def test_faults_of_either_sign_count_and_cancel():
 
 
 def test_what_is_hopeless_is_made_ready_after_all_that_is_not():
-    """Its interval is so wide that it promises more than what is surely about as fast."""
+    """A wide interval may promise more than a candidate that is surely about as fast."""
     frontier, first = Frontier(), point("a", 1, 0.0, 0.01)
     wide, sure = point("a", 2, 1.5, 2.0), point("a", 3, 0.01, 0.01)
     frontier.add([first, wide, sure])

@@ -138,7 +138,7 @@ def test_steps_of_a_bisection_read_a_row_once(is_right):
 
 
 def test_steps_that_write_what_they_read_read_again():
-    """Each step of an iteration in place needs what the one before it stored."""
+    """An iteration in place needs, at each step, what the step before it stored."""
     source = BISECTION.replace(
         "            count +=", "            x += 0.25 * x\n            count +="
     )
