@@ -196,6 +196,7 @@ class Pool:
         self._closed = False
         self._threads: list[threading.Thread] = []
         self._running: set[_Worker] = set()
+        self._taken_tasks: set[_Task] = set()  # by threads, which may still lack a worker for them
 
     def submit(
         self,
@@ -239,7 +240,7 @@ class Pool:
         """Cancel the requests for some methods, those that are answered now as well."""
         with self._changed:
             tasks = [task for waiting in self._waiting.values() for task in waiting]
-            tasks += [task for worker in self._running for task in worker.tasks]
+            tasks += self._taken_tasks
         for task in tasks:
             if task.request.method in methods:
                 task.future.cancel()
@@ -284,6 +285,7 @@ class Pool:
             else:
                 self._keep(worker)
             with self._changed:
+                self._taken_tasks.difference_update(tasks)
                 self._served -= Counter([latest])
                 self._serving_first -= tasks[0].request.goes_first
 
@@ -301,6 +303,7 @@ class Pool:
             if not self._waiting[source]:
                 del self._waiting[source]
             self._queued -= len(tasks)
+            self._taken_tasks.update(tasks)
             self._served[source] += 1
             goes_first = tasks[0].request.goes_first
             self._serving_first += goes_first

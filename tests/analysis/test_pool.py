@@ -212,6 +212,27 @@ def test_a_ranking_goes_on_while_studies_keep_coming(opened, workers):
     assert ended[0] < 12
 
 
+def test_a_request_is_given_up_while_its_worker_begins(opened, monkeypatch):
+    begins, may_begin = threading.Event(), threading.Event()
+
+    class Slow(Worker):
+        def __init__(self, *args):
+            begins.set()
+            assert may_begin.wait(9.0)
+            super().__init__(*args)
+
+    monkeypatch.setattr(pools, "_Worker", Slow)
+    pool = opened(1)
+    future = ask(pool, ONE, "long")
+    assert begins.wait(9.0)
+    pool.give_up(["long"])
+    may_begin.set()
+    with pytest.raises(SolkitError, match="cancelled"):
+        future.result(9.0)
+    assert future.unwanted
+    assert not Worker.created[0].requests
+
+
 def test_requests_that_are_given_up_end_their_workers_alone(opened):
     pool = opened(2)
     ranked = [ask(pool, ONE, "hang"), ask(pool, ONE, "hang")]
