@@ -186,7 +186,8 @@ class Checks:
 
         leave = draws.kind == "drawn" and self._is_large
         first = partial(trials.redraw_inputs, sets[-1].trial.seed) if leave else None
-        return Redraws(sets, draws, remotes, taken_apart, allocated, first)
+        free_bytes = self._free_bytes
+        return Redraws(sets, draws, remotes, taken_apart, allocated, first, free_bytes)
 
     def redraw_trial(self, redraws: Redraws, drawn: Drawn) -> Trial:
         """Return the inputs of a turn once more."""

@@ -204,7 +204,7 @@ class Examination:
         subject = self._reference_subject(redraws)
         sides = (candidate, *sides_in_turns(timer, subject, limit_s=limit_s))
         with self._setup.machine.conditions() as conditions:
-            taken = sample_sides(sides, plan, order, begin=redraws.begin_turn)
+            taken = sample_sides(sides, plan, order, inputs=redraws)
         screening = screen_calls(taken[0].ran, conditions.samples)
         beside = screen_calls(taken[1].ran, conditions.samples)
         first = _select_calls(taken[0], screening.kept)
@@ -283,7 +283,7 @@ class Examination:
 
         def sample_single(timer: Timer) -> Series:
             side = self.make_side(redraws, timer.method, 0.0, single)
-            return sample_sides([side], _SINGLE, random.Random(), begin=redraws.begin_turn)[0]
+            return sample_sides([side], _SINGLE, random.Random(), inputs=redraws)[0]
 
         taken, _ = by_first_that_works(self._setup.machine.timers(single)[0], sample_single)
         single_ms, many_ms = median(taken.spans_ms), median_interval(told_ms).high

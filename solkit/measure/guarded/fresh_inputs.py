@@ -11,6 +11,7 @@ the system's random numbers: a candidate's process knows the seed of the measure
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -23,9 +24,11 @@ from solkit.measure.checking.trials import Trial
 from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.sharing import Block, Packed, pack_value
 from solkit.measure.timing.machine import Machine
+from solkit.measure.timing.sampling import COSTLY_DRAW_S
 
 secret = secrets.SystemRandom()
 """Draws seeds, and which calls are judged."""
+_AHEAD_SHARE = 1 / 8  # of the free memory, at most, for inputs that are drawn ahead
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Redraws:
         pack: takes inputs apart.
         allocate: makes memory to share.
         first: makes the inputs of the last set again, if they are to leave memory meanwhile.
+        free_bytes: memory that is free.
 
     Attributes:
         current: the inputs of this turn.
@@ -80,6 +84,7 @@ class Redraws:
         pack: _Packs,
         allocate: Callable[[int], Block],
         first: Callable[[], Workload] | None = None,
+        free_bytes: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._sets, self._draws, self._remotes = list(sets), draws, remotes
         last = sets[-1]
@@ -88,7 +93,8 @@ class Redraws:
         self._last: Drawn | None = None
         self._prints: list[tuple[object, ...]] = []  # of the last turn's inputs
         self._key = secret.getrandbits(63)
-        self._pack, self._allocate = pack, allocate
+        self._pack, self._allocate, self._free_bytes = pack, allocate, free_bytes
+        self._ahead = deque[tuple[Drawn, Workload]]()
         self.current = sets[-1]
 
     @property
@@ -117,6 +123,18 @@ class Redraws:
         others = [shared for shared in self._sets if shared.trial.name != self.current.trial.name]
         return others[0] if others else None
 
+    def draw_ahead(self, turns: int) -> None:
+        """Draw the inputs of the next turns now, if drawing is slow and memory suffices.
+
+        A profiler of this process's calls records what drawing launches, too. Reading a thousand
+        launches for each turn took 9 s of a measurement.
+        """
+        needed = turns * self._sets[-1].packed.size
+        if self.cost_s <= COSTLY_DRAW_S or needed > _AHEAD_SHARE * self._free_bytes():
+            return
+        while len(self._ahead) < turns:
+            self._ahead.append(self._draw())
+
     def begin_turn(self) -> Drawn | None:
         """Begin a turn; ``None`` if the inputs stay as they are."""
         number = secret.randrange(len(self._sets))
@@ -125,8 +143,8 @@ class Redraws:
             if self.current.written:  # a call that warmed L2 may have
                 self.current.restore()
             return None
-        drawn = Drawn(secret.getrandbits(62), secret.getrandbits(31))
-        self.current = self._sets[number] = self._place_draw(self._sets[number], drawn)
+        drawn, workload = self._ahead.popleft() if self._ahead else self._draw()
+        self.current = self._sets[number] = self._place_draw(self._sets[number], drawn, workload)
         self._last = drawn
         return drawn
 
@@ -136,6 +154,7 @@ class Redraws:
         Args:
             remembering: whether `is_repeatable` may be asked afterwards.
         """
+        self._ahead.clear()
         if self._last is not None and remembering:
             self._prints = self._fingerprint_inputs(self.current.trial.workload)
         first = replace(self._first, block=self._sets[-1].block)
@@ -163,8 +182,11 @@ class Redraws:
     def _fingerprint_inputs(self, workload: Workload) -> list[tuple[object, ...]]:
         return fingerprints_of(workload.tensors(), self._key)
 
-    def _place_draw(self, before: Shared, drawn: Drawn) -> Shared:
-        workload = self.draw_again(drawn)
+    def _draw(self) -> tuple[Drawn, Workload]:
+        drawn = Drawn(secret.getrandbits(62), secret.getrandbits(31))
+        return drawn, self.draw_again(drawn)
+
+    def _place_draw(self, before: Shared, drawn: Drawn, workload: Workload) -> Shared:
         packed = self._pack(workload)
         trial = replace(before.trial, workload=workload, seed=drawn.seed, want=[], exact=None)
         after = replace(before, trial=trial, packed=packed, is_drawn=True)

@@ -189,7 +189,7 @@ class _Comparison:
     ) -> Turns:
         sides = [rival.make_side(redraws, method) for rival in self._rivals]
         with self._setup.machine.conditions() as conditions:
-            taken = sample_sides(sides, plan, order, _worst_ratio, begin=redraws.begin_turn)
+            taken = sample_sides(sides, plan, order, _worst_ratio, inputs=redraws)
         intervals = list(_turn_intervals(taken))
         screening = screen_calls(intervals, conditions.samples)
         names = ", ".join(screening.reasons)

@@ -27,7 +27,7 @@ _FAR, _LEAST = 4.0, 2
 calls of a reference with thousands of launches, and reading what ran, took half a search."""
 _SEARCHED = 20
 """Samples in a search: the interval of most medians is within 1 % by then."""
-_COSTLY_DRAW_S, _COSTLY_WARMUP, _COSTLY_BUDGET_S = 0.005, 2, 1.0
+COSTLY_DRAW_S, _COSTLY_WARMUP, _COSTLY_BUDGET_S = 0.005, 2, 1.0
 """Draws that take so long are the larger part of a turn, and come with calls of milliseconds, of
 which eight are precise enough for most; the others get more."""
 _REQUESTING_S = 0.001  # more than a request, a flush of L2 and a launch add to a call's time
@@ -68,6 +68,26 @@ class Timer(Protocol):
         Raises:
             ActivityError: this way of timing does not work here.
         """
+
+
+class TurnInputs(Protocol):
+    """Gives the inputs of each turn."""
+
+    def draw_ahead(self, turns: int) -> object:
+        """Prepare that many turns, before timers begin a round and record what this launches."""
+
+    def begin_turn(self) -> Any:
+        """Begin a turn; what this returns is kept beside the turn's times."""
+
+
+class _SameInputs:
+    """Inputs that stay as they are."""
+
+    def draw_ahead(self, turns: int) -> None:
+        pass
+
+    def begin_turn(self) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -164,7 +184,7 @@ class Series:
     times: list[CallTime] = field(default_factory=list)  # of the calls
     # when each call ran, on `time.monotonic`'s clock
     ran: list[Interval] = field(default_factory=list)
-    # what the call's turn began with, as `sample_sides` was told
+    # what the call's turn began with, as `TurnInputs` told
     begun: list[Any] = field(default_factory=list)
 
     @property
@@ -199,7 +219,7 @@ def limit_by_draws(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
 
     Where a draw costs much, as few as have an interval come first: more follow while it is wide.
     """
-    if draw_s > _COSTLY_DRAW_S:
+    if draw_s > COSTLY_DRAW_S:
         plan = replace(
             plan,
             warmup=min(plan.warmup, _COSTLY_WARMUP),
@@ -223,14 +243,14 @@ def sample_sides(
     order: random.Random,
     uncertainty: Callable[[Sequence[Series]], float] = _first_uncertainty,
     clock: Callable[[], float] = time.monotonic,
-    begin: Callable[[], Any] = lambda: None,
+    inputs: TurnInputs = _SameInputs(),  # noqa: B008 - it has no state
 ) -> tuple[Series, ...]:
     """Time all sides in turns, each once per turn in random order, until precise enough.
 
     Precision is checked only after the minimum and each doubling: stopping at the first lucky check
-    of many would make the interval too narrow. `begin` is called before each turn; what it gives is
-    kept beside the times. If the warm-up makes the first side look hopeless by the clock, a few
-    samples are taken, and the rest only if their median is not: a slow warm-up proves nothing.
+    of many would make the interval too narrow. If the warm-up makes the first side look hopeless by
+    the clock, a few samples are taken, and the rest only if their median is not: a slow warm-up
+    proves nothing.
 
     Raises:
         ActivityError: from any side.
@@ -238,7 +258,7 @@ def sample_sides(
     taken = tuple(Series() for _ in sides)
     untimed, count, hopeless_ms = plan.warmup, plan.minimum, plan.hopeless_ms
     while count > 0:
-        _sample_round(sides, taken, (untimed, count), order, clock, begin, hopeless_ms)
+        _sample_round(sides, taken, (untimed, count), order, clock, inputs, hopeless_ms)
         untimed, have = 0, len(taken[0].times)
         if hopeless_ms is not None and have < plan.minimum:
             if median(taken[0].spans_ms) > hopeless_ms:
@@ -259,7 +279,7 @@ def _sample_round(
     turns: tuple[int, int],
     order: random.Random,
     clock: Callable[[], float],
-    begin: Callable[[], Any],
+    inputs: TurnInputs,
     hopeless_ms: float | None,
 ) -> None:
     """Time some turns, fewer if the first side looks hopeless; the warm-up is left out."""
@@ -267,6 +287,7 @@ def _sample_round(
     ran: list[list[Interval]] = [[] for _ in sides]
     begun: list[list[Any]] = [[] for _ in sides]
     warmed = [0 for _ in sides]  # calls that are left out
+    inputs.draw_ahead(untimed + count)
     for side in sides:
         side.start()
     for turn in itertools.count():
@@ -274,7 +295,7 @@ def _sample_round(
             count = min(count, _FEWEST)
         if turn == untimed + count:
             break
-        turn_inputs = begin()
+        turn_inputs = inputs.begin_turn()
         for which in order.sample(range(len(sides)), k=len(sides)):
             is_warming = turn < untimed
             timed = len(taken[which].times) + len(ran[which]) - warmed[which]

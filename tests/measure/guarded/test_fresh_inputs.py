@@ -105,6 +105,34 @@ def test_graphs_get_new_values_at_the_addresses_that_they_know(run, monkeypatch)
     assert len({id(block) for _, block in sets}) == len({name for name, _ in sets}) == 2
 
 
+class RecordingTimer(FakeTimer):
+    """Says when a profiler would record what this process launches."""
+
+    def __init__(self, seen, **options):
+        super().__init__(**options)
+        self.seen = seen
+
+    def start(self):
+        super().start()
+        self.seen.timing = True
+
+    def stop(self):
+        self.seen.timing = False
+        return super().stop()
+
+
+@pytest.mark.parametrize(("free", "recorded"), [(1e12, 0), (100.0, TIMED)])
+def test_slow_draws_come_before_the_timer_where_memory_suffices(
+    run, seen, monkeypatch, free, recorded
+):
+    monkeypatch.setattr("solkit.measure.guarded.fresh_inputs.COSTLY_DRAW_S", 0.0)
+    head = HEAD.replace("return (", "import seen; seen.note('inputs', torch.zeros(1)); return (")
+    mine = FakeMachine(RecordingTimer(seen, tells=300.0), free=free)
+    outcome = run(RIGHT, head=head, mine=mine)
+    assert outcome.verdict is Verdict.CORRECT
+    assert len(seen.values("inputs")) == recorded
+
+
 STALE = """
     import torch
     answers = {}

@@ -158,7 +158,7 @@ def test_bytes_that_the_referee_moves_for_a_candidate(measured, monkeypatch):
     On fp32 inputs beside a small output, in sizes of the inputs: before any of this was looked at,
     1,500 for each candidate.
     """
-    monkeypatch.setattr("solkit.measure.timing.sampling._COSTLY_DRAW_S", 0.0)
+    monkeypatch.setattr("solkit.measure.timing.sampling.COSTLY_DRAW_S", 0.0)
     monkeypatch.setattr(examination, "_FEW_LOOKS", 0)  # or chance decides
     cache, moved = TrialCache(BYTES), [Moved(), Moved()]
     for count in moved:
