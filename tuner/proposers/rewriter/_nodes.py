@@ -405,7 +405,7 @@ def assigned_names(*within: cst.CSTNode) -> list[str]:
 
 @functools.lru_cache(1024)  # rewrites ask the same statements some hundred times
 def _assigned_within(within: cst.CSTNode) -> tuple[str, ...]:
-    kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For)
+    kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr)
     targets = (node.target for node in nodes_within(within) if isinstance(node, kinds))
     return tuple(name for target in targets for name in names_within(target))
 

@@ -1,12 +1,15 @@
 """Memory that a launcher's arguments share: the tensor that each of them is, or is a view of.
 
-Two names with one root may be the same memory. A copy has the root of what it was made of, too,
-since ``x.contiguous()`` is often no copy: that is safe, and costs a rewrite at most. So has what a
-function of the file or of another module makes of its first argument that is no size. Of several
-tensors that a name may be, the first counts.
+Two names that share a root may be the same memory. A copy has the roots of what it was made of,
+too, since ``x.contiguous()`` is often no copy: that is safe, and costs a rewrite at most. So has
+what a function of the file or of another module makes of its arguments. What may be one of several
+tensors has the roots of all.
 """
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
@@ -16,6 +19,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    names_within,
     nodes_within,
     render_code,
 )
@@ -32,11 +36,13 @@ TENSOR_QUERIES = frozenset(
 SIZE_CALLS = ("triton.cdiv", "triton.next_power_of_2", "int", "min", "max")
 _SIZE_METHODS = ("numel", "size", "stride", "dim", "element_size")
 _VIEWS = frozenset(
-    f"torch.{name}"
-    for name in (
-        "as_strided atleast_2d broadcast_to chunk conj diagonal flatten movedim narrow permute "
-        "ravel real reshape select split squeeze swapaxes t tensor_split transpose unbind "
-        "unflatten unsqueeze view_as_real view_as_complex"
+    (
+        "adjoint as_strided as_tensor asarray atleast_1d atleast_2d atleast_3d "
+        "broadcast_tensors broadcast_to chunk conj detach diagonal dropout dropout1d dropout2d "
+        "dropout3d dsplit einsum flatten hsplit imag meshgrid moveaxis movedim narrow permute "
+        "positive ravel real reshape resolve_conj resolve_neg select split split_with_sizes "
+        "squeeze swapaxes swapdims t tensor_split transpose unbind unflatten unsqueeze "
+        "view_as_complex view_as_real vsplit"
     ).split()
 )
 
@@ -73,43 +79,105 @@ def allocated_tensor(launch: Launch, param: str) -> tuple[str, list[cst.BaseExpr
     return "torch.float32" if dtype is None else render_code(dtype), sizes
 
 
-def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
-    """Return the launcher's name of the tensor that an expression is, or is a view of.
+@functools.lru_cache(1024)  # each access of a launch asks
+def tensor_roots(value: cst.BaseExpression, launcher: cst.FunctionDef) -> frozenset[str]:
+    """Return the launcher's names of the tensors that an expression may be, or be a view of.
 
-    An expression that makes a tensor of its own is its own root. Numbers have none: empty.
+    An expression that makes a tensor of its own is its own root. Numbers have none.
     """
-    names, own = set[str](), ""
-    while True:
-        if isinstance(value, cst.Call):
-            source = _made_of(value, launcher)
-            if source is None:
-                return render_code(value) if isinstance(value.func, cst.Attribute) else own
-            value = source
-        elif isinstance(value, cst.Attribute) and value.attr.value in TENSOR_QUERIES:
-            return own
+    roots, seen = set[str](), {"None"}
+    pending = [(value, "")]  # an expression, and the name for which it stands
+    while pending:
+        value, own = pending.pop()
+        parts: Sequence[cst.BaseExpression] = ()
+        if isinstance(value, cst.Name):
+            own, values = value.value, _bindings(launcher).get(value.value, ())
+            if own not in seen and (not values or own in launcher_params(launcher)):
+                roots.add(own)
+            parts = parts if own in seen else values
+            seen.add(own)
         elif isinstance(value, (cst.Subscript, cst.Attribute)):
-            value = value.value
-        elif parts := [part for part in _parts_of(value) if _is_view(part)]:
-            value = parts[0]
-        elif isinstance(value, cst.Name):
-            definition = _definition(value.value, launcher)
-            if value.value in names or definition is None or not _is_view(definition):
-                return value.value
-            names.add(value.value)
-            if isinstance(definition, cst.Call) and _is_function(definition, launcher):
-                own = value.value  # if it is made of numbers
-            value = definition
+            is_query = isinstance(value, cst.Attribute) and value.attr.value in TENSOR_QUERIES
+            parts = parts if is_query else (value.value,)
+        elif isinstance(value, cst.Call):
+            parts = _viewed_by(value, launcher)
+            is_new = not parts and not is_size(value, launcher)
+            if is_new and _is_function(value, launcher):
+                own = called_name(value)  # it may return the same tensor each time
+            elif is_new and not own and isinstance(value.func, cst.Attribute):
+                own = render_code(value)
+            roots |= {own} - {""} if is_new else set()
         else:
-            return own
+            parts = _parts_of(value, launcher)
+            roots |= set() if parts else {own} - {""}
+        pending += [(part, own) for part in parts]
+    return frozenset(roots)
 
 
-def _made_of(call: cst.Call, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
-    """Return what a call's result may be a view of; ``None`` if it is a new tensor or a number."""
-    if called_name(call).startswith("torch."):
-        return call.args[0].value if _is_view(call) and call.args else None
-    if _is_function(call, launcher):
-        return next((a.value for a in call.args if not is_size(a.value, launcher)), None)
-    return call.func if isinstance(call.func, cst.Attribute) and not _is_new(call.func) else None
+def roots_of(values: Iterable[cst.BaseExpression], launcher: cst.FunctionDef) -> frozenset[str]:
+    """Return the tensors that any of several expressions may be, or be a view of."""
+    return frozenset[str]().union(*(tensor_roots(value, launcher) for value in values))
+
+
+def _viewed_by(call: cst.Call, launcher: cst.FunctionDef) -> Sequence[cst.BaseExpression]:
+    """Return what a call's result may be a view of; empty if it is a new tensor or a number."""
+    name, method = called_name(call), call.func
+    if is_size(call, launcher):
+        return ()
+    passed = [arg.value for arg in call.args if _has_elements(arg.value, launcher)]
+    is_torch = name.startswith("torch.")
+    is_view = name.split(".")[-1] in _VIEWS or name.startswith("torch.Tensor.")
+    if (is_torch and not is_view) or (isinstance(method, cst.Attribute) and _is_new(method)):
+        return [arg.value for arg in call.args if arg.keyword and arg.keyword.value == "out"]
+    if is_torch or _is_function(call, launcher):
+        return passed
+    return [method.value if isinstance(method, cst.Attribute) else method, *passed]
+
+
+def _has_elements(value: cst.BaseExpression, launcher: cst.FunctionDef) -> bool:
+    """Tell whether an expression may be a tensor, or hold one."""
+    is_number = is_size(value, launcher)
+    return not is_number and any(element_uses(value, name) for name in names_within(value))
+
+
+@functools.lru_cache(64)
+def _bindings(launcher: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
+    """Return of a launcher's names the expressions whose values they may be, or hold."""
+    bindings: dict[str, list[cst.BaseExpression]] = {}
+    pending = [pair for node in nodes_within(launcher) for pair in _bound_by(node, launcher)]
+    for target, value in pending:
+        while isinstance(target, (cst.Subscript, cst.Attribute, cst.StarredElement)):
+            target = target.value
+        if isinstance(target, cst.Name):
+            bindings.setdefault(target.value, []).append(value)
+        if not isinstance(target, (cst.Tuple, cst.List)):
+            continue
+        values = value.elements if isinstance(value, (cst.Tuple, cst.List)) else ()
+        elements = [*target.elements, *values]
+        in_pairs = len(elements) == 2 * len(values)
+        in_pairs &= not any(isinstance(element, cst.StarredElement) for element in elements)
+        parts = [element.value for element in values] if in_pairs else [value] * len(elements)
+        targets = (element.value for element in target.elements)
+        pending += zip(targets, parts, strict=False)
+    return bindings
+
+
+def _bound_by(
+    node: cst.CSTNode, launcher: cst.FunctionDef
+) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """Return what a node assigns, with what is assigned or held."""
+    if isinstance(node, cst.Assign):
+        return [(target.target, node.value) for target in node.targets]
+    if isinstance(node, (cst.AnnAssign, cst.NamedExpr, cst.AugAssign)):
+        return [] if node.value is None else [(node.target, node.value)]
+    if isinstance(node, (cst.For, cst.CompFor)):
+        return [(node.target, node.iter)]
+    if isinstance(node, cst.WithItem):
+        return [] if node.asname is None else [(node.asname.name, node.item)]
+    if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+        method = node.value.func  # such as of a list that gets another element
+        return [(method, a.value) for a in node.value.args if _may_keep(method, launcher)]
+    return []
 
 
 def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = MOST_STEPS) -> bool:
@@ -117,8 +185,8 @@ def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = M
     if isinstance(value, cst.Name):
         if not steps or assigned_names(launcher).count(value.value) != 1:
             return False
-        definition = _definition(value.value, launcher)
-        return definition is not None and is_size(definition, launcher, steps - 1)
+        values = _bindings(launcher).get(value.value, ())
+        return len(values) == 1 and is_size(values[0], launcher, steps - 1)
     if isinstance(value, cst.Subscript):
         return is_size(value.value, launcher, steps)
     if isinstance(value, cst.BinaryOperation):
@@ -131,67 +199,57 @@ def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = M
     return is_shape or isinstance(value, cst.Integer)
 
 
-def _parts_of(value: cst.BaseExpression) -> list[cst.BaseExpression]:
+def _may_keep(method: cst.BaseExpression, launcher: cst.FunctionDef) -> bool:
+    """Tell whether a method's object may hold what the method gets, as a list does."""
+    if not isinstance(method, cst.Attribute):
+        return False
+    in_place = method.attr.value.endswith("_") and method.attr.value != "set_"
+    return not in_place and bool(names_within(method.value) & _own_names(launcher))
+
+
+def _parts_of(value: cst.BaseExpression, launcher: cst.FunctionDef) -> list[cst.BaseExpression]:
     """Return what an expression chooses from or holds; empty for other ones."""
     if isinstance(value, cst.IfExp):
         return [value.body, value.orelse]
     if isinstance(value, cst.BooleanOperation):
         return [value.left, value.right]
-    if isinstance(value, (cst.Tuple, cst.List, cst.Dict)):
-        return [e.value for e in value.elements if isinstance(e, (cst.Element, cst.DictElement))]
-    return [value.value] if isinstance(value, cst.NamedExpr) else []
+    if isinstance(value, (cst.Tuple, cst.List, cst.Set)):
+        return [element.value for element in value.elements]
+    if isinstance(value, cst.Dict):
+        return [element.value for element in value.elements]
+    if isinstance(value, (cst.ListComp, cst.SetComp, cst.GeneratorExp)):
+        return [value.elt]
+    if isinstance(value, cst.BinaryOperation):  # of lists, such as a sum
+        sides = [value.left, value.right]
+        return sides if any(_is_list(side, launcher) for side in sides) else []
+    return [value.value] if isinstance(value, (cst.NamedExpr, cst.DictComp)) else []
 
 
-def _is_view(definition: cst.BaseExpression) -> bool:
-    if parts := _parts_of(definition):
-        return any(map(_is_view, parts))
-    if not isinstance(definition, cst.Call):
-        is_part = isinstance(definition, (cst.Subscript, cst.Name, cst.Attribute))
-        return is_part and render_code(definition) != "None"
-    name = called_name(definition)
-    if name.startswith("torch."):
-        return name in _VIEWS or name.startswith("torch.Tensor.")
-    is_function = isinstance(definition.func, cst.Name) and name not in SIZE_CALLS
-    is_method = isinstance(definition.func, cst.Attribute) and not _is_new(definition.func)
-    return is_method or is_function
+def _is_list(value: cst.BaseExpression, launcher: cst.FunctionDef) -> bool:
+    own = _bindings(launcher).get(value.value, ()) if isinstance(value, cst.Name) else [value]
+    return any(isinstance(part, (cst.Tuple, cst.List, cst.ListComp)) for part in own)
 
 
 def _is_function(call: cst.Call, launcher: cst.FunctionDef) -> bool:
     """Tell whether a call is of a function of the file or of a module, other than PyTorch's."""
     owner = called_name(call).split(".")[0]
     is_builtin = owner in ("torch", "triton", "tl", "") or called_name(call) in SIZE_CALLS
+    return not is_builtin and owner not in _own_names(launcher)
+
+
+def _own_names(launcher: cst.FunctionDef) -> set[str]:
+    return {*assigned_names(launcher), *launcher_params(launcher)}
+
+
+@functools.lru_cache(64)
+def launcher_params(launcher: cst.FunctionDef) -> frozenset[str]:
+    """Return the names of a launcher's parameters."""
     params = launcher.params
-    listed = (*params.posonly_params, *params.params, *params.kwonly_params)
-    own = {*assigned_names(launcher), *(param.name.value for param in listed)}
-    return not is_builtin and owner not in own
+    stars = [p for p in (params.star_arg, params.star_kwarg) if isinstance(p, cst.Param)]
+    listed = (*params.posonly_params, *params.params, *params.kwonly_params, *stars)
+    return frozenset(param.name.value for param in listed)
 
 
 def _is_new(method: cst.Attribute) -> bool:
     """Tell whether a method allocates what it returns."""
     return method.attr.value == "clone" or method.attr.value.startswith("new_")
-
-
-def _definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
-    """Return what a name stands for; of a name among several, what all of them are parts of."""
-    definition = launcher_definition(name, launcher)
-    if definition is not None:
-        return definition
-    for node in nodes_within(launcher):
-        if isinstance(node, cst.For) and render_code(node.target) == name:
-            return node.iter
-        if isinstance(node, cst.NamedExpr) and render_code(node.target) == name:
-            return node.value
-        if not isinstance(node, cst.Assign) or len(node.targets) != 1:
-            continue
-        target = node.targets[0].target
-        if render_code(target) == name and _is_view(node.value):
-            return node.value  # one of several
-        if not isinstance(target, (cst.Tuple, cst.List)):
-            continue
-        places = [render_code(element.value) for element in target.elements]
-        if name not in places:
-            continue
-        values = node.value.elements if isinstance(node.value, cst.Tuple) else ()
-        own = places.index(name)
-        return values[own].value if len(values) == len(places) else node.value
-    return None

@@ -53,7 +53,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation, rounded_up
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch
-from solkit.tuner.proposers.rewriter._roots import is_size, root_name
+from solkit.tuner.proposers.rewriter._roots import is_size, tensor_roots
 
 _MOST_NAMES = 6  # of an address that stand for others
 
@@ -85,15 +85,15 @@ def all_names(node: cst.CSTNode, values: Values) -> set[str]:
 
 def argument_aliases(launch: Launch) -> Mapping[str, frozenset[str]]:
     """Map each parameter to the others that may get the same tensor, or views of one."""
-    tensors = {name: _tensor_of(value, launch) for name, value in launch.arguments.items()}
+    tensors = {name: _tensors_of(value, launch) for name, value in launch.arguments.items()}
     return {
-        name: frozenset(o for o, other in tensors.items() if other == own and o != name)
+        name: frozenset(o for o, other in tensors.items() if other & own and o != name)
         for name, own in tensors.items()
     }
 
 
-def _tensor_of(argument: cst.BaseExpression, launch: Launch) -> str:
-    return root_name(argument, launch.launcher) or render_code(argument)
+def _tensors_of(argument: cst.BaseExpression, launch: Launch) -> frozenset[str]:
+    return tensor_roots(argument, launch.launcher) or frozenset({render_code(argument)})
 
 
 class BlockedLoop:
@@ -349,8 +349,8 @@ def argument_bases(launch: Launch, call: cst.Call) -> frozenset[str]:
     arguments = launch.arguments
     bases = pointers_of(launch.function).bases(argument_of(call, 0, "pointer"))
     tensors = {b for b in bases if b not in arguments or not is_size(arguments[b], launch.launcher)}
-    named = (_tensor_of(arguments[b], launch) if b in arguments else b for b in tensors)
-    return frozenset(named) or frozenset({""})
+    named = (_tensors_of(arguments[b], launch) if b in arguments else {b} for b in tensors)
+    return frozenset[str]().union(*named) or frozenset({""})
 
 
 def without_repeats(

@@ -22,6 +22,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * ``k.trans(1, 0)``, ``k.T`` and such are ``tl.trans(k)`` (`method_calls`).
 * Axes of reductions are counted from the first, and none is kept (`reduction_axes`).
 * Loads leave out what no store writes (`store_masks`).
+* What is like a tensor that the launcher allocates is allocated by sizes (`_equal_sizes`).
 * Tuples and lists that a launcher unpacks are written out, and tensors that no kernel names are not
   made (`host_tuples`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
@@ -37,6 +38,7 @@ from dataclasses import replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._equal_sizes import with_written_sizes
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
@@ -116,7 +118,8 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
         if (node := _plain_function(function, launched)) is not function.node
     ]
     for launcher in {launch.launcher.name.value: launch.launcher for launch in text.live}.values():
-        body = _unpacked_within(with_unrolled_lists(statements_of(launcher)))
+        sized = with_written_sizes(launcher)
+        body = _unpacked_within(with_unrolled_lists(statements_of(sized)))
         params = {p.name.value for p in launcher.params.params}
         body = _with_own_host_names(body, params)
         packed = _unpacked_within(with_known_tuples(body))

@@ -73,7 +73,7 @@ from solkit.tuner.proposers.rewriter._program_indices import (
     is_bound,
     solved_indices,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, element_uses, root_name
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, element_uses, roots_of
 from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
 _HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
@@ -285,16 +285,16 @@ def is_harmless(call: cst.Call) -> bool:
     return called_name(call) in _HARMLESS or method in _METHODS
 
 
-def _roots(launch: Launch, *calls: str) -> set[str]:
+def _roots(launch: Launch, *calls: str) -> frozenset[str]:
     """Return the tensors of a launcher that a launch reads from, or writes to."""
     return _roots_of(launch, calls_within(launch.function.node, *calls))
 
 
-def _roots_of(launch: Launch, calls: Sequence[cst.Call]) -> set[str]:
+def _roots_of(launch: Launch, calls: Sequence[cst.Call]) -> frozenset[str]:
     """Return the tensors of a launcher that calls of a launch touch."""
     touched = pointers_of(launch.function).touched(calls)
     tensors = (v for name, v in launch.arguments.items() if touched & {name, ""})
-    return {root_name(value, launch.launcher) for value in tensors}
+    return roots_of(tensors, launch.launcher)
 
 
 def _is_straight(function: JitFunction) -> bool:

@@ -27,21 +27,21 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
+from solkit.tuner.proposers.rewriter._equal_sizes import (
+    is_assigned_once,
+    is_variable_size,
+    size_differences,
+    spelled_size,
+)
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
-    MOST_STEPS,
     Body,
     argument_of,
-    assigned_names,
     called_name,
     calls_within,
-    compact_code,
-    expand_names,
     free_name,
-    names_within,
     nodes_within,
-    parse_expression,
     parse_statement,
     render_code,
     replace_each,
@@ -54,7 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     is_changed_between,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, SIZE_CALLS, is_size
+from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, launcher_params
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
@@ -192,7 +192,7 @@ class _Join:
         )
 
     def _is_same(self, param: str, one: Launch, two: Launch) -> bool:
-        spelled = [_spelled(launch.arguments[param], launch) for launch in (one, two)]
+        spelled = [spelled_size(e.arguments[param], e.launcher) for e in (one, two)]
         return spelled[0] == spelled[1]
 
     def _differing_sizes(self) -> dict[str, list[str]] | None:
@@ -206,8 +206,8 @@ class _Join:
             if len(other.axes or ()) != len(first.axes or ()):
                 return None
             for one, two in zip(first.axes or (), other.axes or (), strict=True):
-                pairs = _differences(one, two, first)
-                if not all(_is_variable(part) for pair in pairs for part in pair):
+                pairs = size_differences(one, two, first.launcher)
+                if not all(is_variable_size(part) for pair in pairs for part in pair):
                     return None
                 for a, b in pairs:
                     alike = differing.setdefault(render_code(a), [])
@@ -230,7 +230,7 @@ class _Join:
 
     def _is_private(self, launch: Launch, body: Body) -> bool:
         """Tell whether what a launch writes is the launcher's, and only this launch's so far."""
-        written = _written_params(launch)
+        written = _writtenlauncher_params(launch)
         if written is None:
             return False
         for value in (launch.arguments[param] for param in written):
@@ -280,7 +280,11 @@ class _Join:
         selected: dict[str, list[str]] = {}
         for param in (p for p in first.function.params if p not in constants):
             value = first.arguments[param]
-            pairs = [p for e in others for p in _differences(value, e.arguments[param], first)]
+            pairs = [
+                p
+                for e in others
+                for p in size_differences(value, e.arguments[param], first.launcher)
+            ]
             if all(render_code(b) in sizes.get(render_code(a), ()) for a, b in pairs):
                 arguments[param] = render_code(value)
                 continue
@@ -313,90 +317,6 @@ def _launch_of(launch: Launch, name: str) -> cst.BaseStatement:
     subscript = cst.ensure_type(launch.call.func, cst.Subscript)
     plain = launch.statement.with_changes(leading_lines=[])
     return replace_each(plain, [(subscript.value, cst.Name(name))])
-
-
-# ------------------------------------------------------------------------------- sizes
-
-
-def _is_variable(node: cst.BaseExpression) -> bool:
-    """Tell whether a part of a grid may be equal to another one: no number, and no operation."""
-    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
-
-
-def _differences(
-    one: cst.BaseExpression, two: cst.BaseExpression, launch: Launch
-) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """Return the smallest parts in which two expressions of a launcher may differ."""
-    if _spelled(one, launch) == _spelled(two, launch):
-        return []
-    parts = [_operands(node) for node in (one, two)]
-    if not parts[0] or parts[0][0] != parts[1][0] or len(parts[0]) != len(parts[1]):
-        return [(one, two)]
-    pairs = zip(parts[0][1:], parts[1][1:], strict=True)
-    return [p for a, b in pairs for p in _differences(_node(a), _node(b), launch)]
-
-
-def _node(part: cst.BaseExpression | str) -> cst.BaseExpression:
-    return parse_expression(part) if isinstance(part, str) else part
-
-
-def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression | str]:
-    """Return an operation's sign or a call's function, and its operands; empty for others."""
-    if isinstance(node, cst.BinaryOperation):
-        return [render_code(node.operator), node.left, node.right]
-    if isinstance(node, cst.Call) and called_name(node) in SIZE_CALLS:
-        return [called_name(node), *(arg.value for arg in node.args)]
-    return []
-
-
-def _spelled(node: cst.BaseExpression, launch: Launch) -> str:
-    """Return an expression's code in terms of names that no other expression of sizes defines."""
-    return compact_code(expand_names(node, lambda name: _definition(name, launch.launcher)))
-
-
-def _definition(
-    name: str, launcher: cst.FunctionDef, steps: int = MOST_STEPS
-) -> cst.BaseExpression | None:
-    """Return the size that a name stands for; ``None`` if it may change, or may be a tensor."""
-    if not steps or not _is_fixed(name, launcher) or name in _params(launcher):
-        return None
-    for statement in statements_of(launcher):
-        value = _assigned_value(statement, name)
-        if value is not None:
-            fixed = all(_is_fixed(other, launcher) for other in names_within(value))
-            return value if fixed and is_size(value, launcher, steps - 1) else None
-    return None
-
-
-def _assigned_value(statement: cst.BaseStatement, name: str) -> cst.BaseExpression | None:
-    """Return what a statement assigns to a name, alone or as one of several."""
-    binding = single_assignment(statement)
-    if binding is not None:
-        return binding.value if binding.target == name and not binding.operator else None
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
-        return None
-    target = small.targets[0].target
-    if not isinstance(target, (cst.Tuple, cst.List)):
-        return None
-    names = [render_code(element.value) for element in target.elements]
-    if name not in names or any(isinstance(e, cst.StarredElement) for e in target.elements):
-        return None
-    if isinstance(small.value, cst.Tuple):
-        return small.value.elements[names.index(name)].value
-    return parse_expression(f"({render_code(small.value)})[{names.index(name)}]")
-
-
-def _is_fixed(name: str, launcher: cst.FunctionDef) -> bool:
-    """Tell whether a launcher gives a name at most one value."""
-    times = assigned_names(*statements_of(launcher)).count(name)
-    return times + (name in _params(launcher)) <= 1
-
-
-def _params(launcher: cst.FunctionDef) -> set[str]:
-    params = launcher.params
-    listed = [*params.posonly_params, *params.params, *params.kwonly_params]
-    return {param.name.value for param in listed}
 
 
 # ------------------------------------------------------------------------------- what is written
@@ -441,11 +361,11 @@ def _viewed(value: cst.BaseExpression, names: set[str]) -> str:
 
 def _allocation(value: cst.BaseExpression, launch: Launch) -> cst.BaseStatement | None:
     """Return the statement that allocates an argument under its only name."""
-    if not isinstance(value, cst.Name) or value.value in _params(launch.launcher):
+    if not isinstance(value, cst.Name) or value.value in launcher_params(launch.launcher):
         return None
     statement = has_assignment(launch.launcher, value.value)
     binding = None if statement is None else single_assignment(statement)
-    if binding is None or not _is_fixed(value.value, launch.launcher):
+    if binding is None or not is_assigned_once(value.value, launch.launcher):
         return None
     call = binding.value
     if not isinstance(call, cst.Call) or any(
@@ -455,7 +375,7 @@ def _allocation(value: cst.BaseExpression, launch: Launch) -> cst.BaseStatement 
     return statement if called_name(call) in ALLOCATORS else None
 
 
-def _written_params(launch: Launch) -> set[str] | None:
+def _writtenlauncher_params(launch: Launch) -> set[str] | None:
     """Return the parameters through which a function writes; ``None`` if that is not clear."""
     pointers = pointers_of(launch.function)
     written = set[str]()

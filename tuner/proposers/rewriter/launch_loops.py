@@ -61,7 +61,7 @@ from solkit.tuner.proposers.rewriter._roots import (
     ALLOCATORS,
     TENSOR_QUERIES,
     element_uses,
-    root_name,
+    tensor_roots,
 )
 from solkit.tuner.proposers.rewriter.fusion import with_signature
 
@@ -215,7 +215,7 @@ class _JoinedLoop:
                 raise OffsetError
             if moved.tensor is None or not self._is_allocated(moved.tensor):
                 raise OffsetError
-            root = root_name(moved.tensor, launcher)
+            root = render_code(moved.tensor)
             if self._has_hidden_names(root):
                 raise OffsetError
             written[root] = moved.first
@@ -224,10 +224,11 @@ class _JoinedLoop:
             stride = moved.step.rsplit(" * ", maxsplit=1)[-1]
             conditions += [f"{end} < {stride}", *(f"{code} >= 0" for code in bound.sizes)]
         for name, value in self._arguments.items():
-            root = root_name(value, launcher)
-            if root in written and self._moved.get(name, _NONE).first != written[root]:
+            roots = tensor_roots(value, launcher)
+            first = self._moved.get(name, _NONE).first
+            if any(first != written[root] for root in roots & written.keys()):
                 raise OffsetError
-            if any(element_uses(value, other) for other in written if other != root):
+            if any(element_uses(value, other) for other in written.keys() - roots):
                 raise OffsetError
         if not written:
             raise OffsetError
@@ -235,7 +236,7 @@ class _JoinedLoop:
         type_tests = [
             f"isinstance({render_code(tensor)}, torch.Tensor)"
             for tensor in tensors
-            if root_name(tensor, launcher) not in written
+            if render_code(tensor) not in written
         ]
         return list(dict.fromkeys([*type_tests, *conditions]))
 
@@ -247,7 +248,7 @@ class _JoinedLoop:
         """
         launcher = self.launch.launcher
         body = statements_of(launcher)
-        own = {n for n in assigned_names(launcher) if root_name(cst.Name(n), launcher) == root}
+        own = {n for n in assigned_names(launcher) if root in tensor_roots(cst.Name(n), launcher)}
         launching = [launch.statement for launch in self.text.launches]
         for statement in body[: body.index(self.loop.node)]:
             uses = [use for name in own for use in element_uses(statement, name)]

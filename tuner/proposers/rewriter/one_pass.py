@@ -17,7 +17,7 @@ sample variances", 1979): no large squares are subtracted.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import libcst as cst
@@ -87,10 +87,23 @@ class OnePass:
 
 def _fused(launch: Launch) -> cst.FunctionDef:
     """Return a launch's function with as few loops as possible."""
+    return _with_fused(launch, _fuse_softmax, _fuse_moments, _fuse_apart, _fuse_weighted)
+
+
+def with_shared_loads(launch: Launch) -> cst.FunctionDef:
+    """Return a launch's function with one loop for those that load the same, and no more."""
+    return _with_fused(launch, _fuse_apart)
+
+
+_Fusion = Callable[[Launch], list[cst.BaseStatement] | None]
+
+
+def _with_fused(launch: Launch, *fusions: _Fusion) -> cst.FunctionDef:
     function = launch.function
     while True:
         now = replace(launch, function=function)
-        body = _fuse_softmax(now) or _fuse_moments(now) or _fuse_apart(now) or _fuse_weighted(now)
+        bodies = (fuse(now) for fuse in fusions)
+        body = next((body for body in bodies if body is not None), None)
         if body is None:
             return function.node
         function = replace(function, node=with_body(function.node, body))

@@ -62,12 +62,18 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_each,
 )
 from solkit.tuner.proposers.rewriter._operations import call_args, converted_value
-from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, parse_kernel
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    launcher_definition,
+    parse_kernel,
+)
 from solkit.tuner.proposers.rewriter._roots import (
     ALLOCATORS,
     TENSOR_QUERIES,
     element_uses,
-    root_name,
+    roots_of,
 )
 from solkit.tuner.proposers.rewriter._values import all_names
 from solkit.tuner.proposers.rewriter.mask_removal import covers_masks
@@ -236,9 +242,9 @@ def _with_epilogue(between: _Between) -> str:
     }
     in_place = read in targets
     launcher = launch.launcher
-    inputs = {root_name(v, launcher) for n, v in product.arguments.items() if n != written} - {""}
+    inputs = roots_of((v for n, v in product.arguments.items() if n != written), launcher)
     results = [launch.arguments[n] for n in targets if n in launch.arguments]
-    outputs = {root_name(result, launcher) for result in results}
+    outputs = roots_of(results, launcher)
     is_fresh = not in_place and all(_is_empty(name, launcher) for name in outputs)
     if not is_fresh and not covers_masks(launch):
         return ""  # what no program stores is still what it was
@@ -264,9 +270,8 @@ def _with_epilogue(between: _Between) -> str:
 
 def _is_empty(name: str, launcher: cst.FunctionDef) -> bool:
     """Tell whether a launcher allocates a tensor for results alone: it has no values before."""
-    statement = has_assignment(launcher, name)
-    binding = None if statement is None else single_assignment(statement)
-    return binding is not None and called_name(binding.value) in ("torch.empty", "torch.empty_like")
+    value = launcher_definition(name, launcher)
+    return value is not None and called_name(value) in ("torch.empty", "torch.empty_like")
 
 
 def _all_behind(uses: Sequence[cst.CSTNode], launch: Launch) -> bool:
@@ -319,8 +324,7 @@ def _with_prologue(between: _Between) -> str:
         return ""
     launcher = launch.launcher
     results = (product.arguments[n] for n in _written_params(product.function))
-    outputs = {root_name(result, launcher) for result in results} - {""}
-    if outputs & {root_name(value, launcher) for value in launch.arguments.values()}:
+    if roots_of(results, launcher) & roots_of(launch.arguments.values(), launcher):
         return ""
     function = _without_moving_pointers(product.function)
     value = _without_type_of(value, written)

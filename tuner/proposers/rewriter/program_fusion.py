@@ -15,6 +15,8 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -22,10 +24,17 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     grid_constants,
+    guarded_launch,
     has_assignment,
     in_place_of,
     launch_line,
     options_of,
+)
+from solkit.tuner.proposers.rewriter._equal_sizes import (
+    is_assigned_once,
+    is_variable_size,
+    size_differences,
+    spelled_size,
 )
 from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
 from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
@@ -54,6 +63,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._operations import conjuncts
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -62,10 +72,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, root_name
+from solkit.tuner.proposers.rewriter._roots import (
+    ALLOCATORS,
+    element_uses,
+    is_size,
+    roots_of,
+    tensor_roots,
+)
 from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
+from solkit.tuner.proposers.rewriter.one_pass import with_shared_loads
 
 _SHAPES = ("shape", "dtype", "device", "ndim")
 _LOADS_AND_STORES = ("tl.load", "tl.store")
@@ -76,7 +93,8 @@ class FusePrograms:
     """Two launches with the same grid become one, if each program needs only what it wrote itself.
 
     Applies where all that both touch and one of them writes is at the same place in both, as the
-    statistics of a program's row. Values stored once are kept in registers.
+    statistics of a program's row. Values stored once are kept in registers, and loops that load
+    the same become one.
     """
 
     kind = "fuse programs"
@@ -85,10 +103,13 @@ class FusePrograms:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         source, names = fused_repeatedly(text, _merge_first_pair)
-        if source:
+        merged = parse_kernel(source) if source else None
+        if merged is not None:
+            whole = [(e.function, with_shared_loads(e)) for e in merged.single]
+            shared = {old.name: new for old, new in whole if new is not old.node}
             why = facts.explain_factors("extra traffic", "launch")
             yield Variant(
-                source,
+                changed_text(merged, functions=shared) if shared else source,
                 f"A program of {names[1]} needs only what the same program of {names[0]} wrote: "
                 f"together they need no memory between them{why}.",
             )
@@ -108,7 +129,7 @@ def merged_programs(source: str, last: str) -> str:
     launches = [launch for launch in text.launches if id(launch.statement) in top]
     for one, two in itertools.pairwise(launches):
         is_pair = one in text.single and two in text.single and two.function.name == last
-        if is_pair and _share_a_grid(one, two):
+        if is_pair and _may_share_a_grid(one, two) == {}:
             return _Merge(text, one, two).source()
     return ""
 
@@ -117,23 +138,31 @@ def _merge_first_pair(text: KernelText) -> Fused | None:
     top = {id(statement) for statement in statements_of(text.launcher)}
     launches = [launch for launch in text.launches if id(launch.statement) in top]
     for one, two in itertools.pairwise(launches):
-        is_pair = one in text.single and two in text.single and _share_a_grid(one, two)
-        if is_pair and (source := _Merge(text, one, two).source()):
+        is_pair = one in text.single and two in text.single
+        sizes = _may_share_a_grid(one, two) if is_pair else None
+        if sizes is not None and (source := _Merge(text, one, two, sizes).source()):
             return source, (one.function.name, two.function.name)
     return None
 
 
-def _share_a_grid(one: Launch, two: Launch) -> bool:
-    grids = [
-        None if launch.axes is None else [compact_code(axis) for axis in launch.axes]
-        for launch in (one, two)
-    ]
-    returns = any(
+def _may_share_a_grid(one: Launch, two: Launch) -> dict[str, str] | None:
+    """Return sizes of the second grid, each with the first one's that it must be equal to.
+
+    ``None`` if grids are of other forms, or a function returns early.
+    """
+    first, second = one.axes, two.axes
+    returns = (
         isinstance(node, cst.Return)
         for launch in (one, two)
         for node in nodes_within(launch.function.node)
     )
-    return grids[0] is not None and grids[0] == grids[1] and not returns
+    if first is None or second is None or len(first) != len(second) or any(returns):
+        return None
+    axes = zip(first, second, strict=True)
+    pairs = [pair for a, b in axes for pair in size_differences(a, b, one.launcher)]
+    if not all(is_variable_size(part) for pair in pairs for part in pair):
+        return None
+    return {render_code(b): render_code(a) for a, b in pairs}
 
 
 @dataclass(frozen=True)
@@ -168,16 +197,22 @@ class _Kept:
     load: _Access
 
 
+_NO_SIZES: Mapping[str, str] = MappingProxyType({})
+
+
 class _Merge:
     """Writes two launches as one.
 
     Args:
         text: the file.
         one, two: launches of it, in their order.
+        sizes: of the second's grid, each with the first one's that the launcher must compare.
     """
 
-    def __init__(self, text: KernelText, one: Launch, two: Launch) -> None:
-        self._text, self._one, self._two = text, one, two
+    def __init__(
+        self, text: KernelText, one: Launch, two: Launch, sizes: Mapping[str, str] = _NO_SIZES
+    ) -> None:
+        self._text, self._one, self._two, self._sizes = text, one, two, sizes
         self._arguments = arguments_of(one)
         names = self._second_names()
         self._ahead = list(one.function.body)
@@ -228,14 +263,46 @@ class _Merge:
         """Return the first function's parameter that a parameter of the second is; or nothing."""
         one, two = self._one, self._two
         sides = grid_constants(one), grid_constants(two)
-        for other, code in arguments_of(one).items():
+        spelled = self._spelled_argument(value)
+        arguments = arguments_of(one)
+        for other in sorted(arguments, key=lambda other: other != name):
+            is_same = self._spelled_argument(arguments[other]) == spelled
             alike = (other in one.function.constants) == (name in two.function.constants)
             is_number = integer_literal(parse_expression(value)) is not None
             tiles = sides[0].get(other) is not None and sides[0].get(other) == sides[1].get(name)
             moved = one.function.reassigned(other) or two.function.reassigned(name)
-            if code == value and alike and not moved and (not is_number or other == name or tiles):
+            if is_same and alike and not moved and (not is_number or other == name or tiles):
                 return other
         return ""
+
+    def _spelled_argument(self, code: str) -> str:
+        """Return an argument's code, in which equal sizes are spelled alike."""
+        launcher = self._one.launcher
+        node = parse_expression(code)
+        if not is_size(node, launcher):
+            return compact_code(node)
+        spelled = parse_expression(spelled_size(node, launcher))
+        swaps: list[Swap] = [
+            (part, parse_expression(self._equal_sizes[code]))
+            for part in nodes_within(spelled)
+            if is_variable_size(part) and (code := plain_code(part)) in self._equal_sizes
+        ]
+        return plain_code(replace_each(spelled, swaps))
+
+    @cached_property
+    def _equal_sizes(self) -> dict[str, str]:
+        """Sizes of the second grid, and what the first one's is, spelled alike."""
+        launcher, sizes = self._one.launcher, self._sizes.items()
+        return {
+            spelled_size(parse_expression(own), launcher): spelled_size(
+                parse_expression(s), launcher
+            )
+            for own, s in sizes
+        }
+
+    @cached_property
+    def _spelled_arguments(self) -> dict[str, str]:
+        return {name: self._spelled_argument(code) for name, code in self._arguments.items()}
 
     def _arguments_cover(self) -> bool:
         """Tell whether each launch passes all of its function's parameters."""
@@ -253,13 +320,12 @@ class _Merge:
         start, stop = (body.index(launch.statement) for launch in (self._one, self._two))
         if is_changed_between(body[start + 1 : stop], self._one):
             return False
-        written = {
-            root_name(value, self._one.launcher) for value in self._one.arguments.values()
-        } - {""}
+        launcher = self._one.launcher
+        written = roots_of(self._one.arguments.values(), launcher)
         for statement in body[start + 1 : stop]:
             if not all(is_harmless(call) for call in calls_within(statement)):
                 return False
-            if values_read(statement) & written:
+            if roots_of(map(cst.Name, values_read(statement)), launcher) & written:
                 return False
         return True
 
@@ -278,19 +344,18 @@ class _Merge:
         scopes = {id(call): scope for call, scope in tile_accesses(merged)}
         calls = [c for s in merged.body for c in calls_within(s) if c.args and touches_memory(c)]
         return [
-            _access_of(call, scopes.get(id(call)), id(call) not in own, self._arguments, numbers)
+            _access_of(
+                call, scopes.get(id(call)), id(call) not in own, self._spelled_arguments, numbers
+            )
             for call in calls
         ]
 
     def _fixed_numbers(self) -> dict[str, int]:
-        """Return constants that are numbers, and no sizes of blocks."""
+        """Return arguments that are numbers, and no sizes of blocks."""
         sizes = size_names([*self._ahead, *self._behind])
-        numbers = {n: integer_literal(parse_expression(v)) for n, v in self._arguments.items()}
-        return {
-            name: value
-            for name, value in numbers.items()
-            if value is not None and name in self._constants - sizes
-        }
+        spelled = self._spelled_arguments.items()
+        numbers = {n: integer_literal(parse_expression(v)) for n, v in spelled if n not in sizes}
+        return {name: value for name, value in numbers.items() if value is not None}
 
     def _dependent_tensors(self, accesses: Sequence[_Access]) -> dict[str, list[_Access]] | None:
         """Return tensors that both touch and one writes, with accesses.
@@ -298,17 +363,17 @@ class _Merge:
         ``None`` if a program needs what another one wrote.
         """
         roots = {
-            name: root_name(parse_expression(value), self._one.launcher)
+            name: tensor_roots(parse_expression(value), self._one.launcher)
             for name, value in self._arguments.items()
         }
         dependent = {}
         touched = sorted({base for access in accesses for base in access.bases})
-        for root in dict.fromkeys(roots[base] for base in touched):
-            own = [a for a in accesses if any(roots[b] == root for b in a.bases)]
+        for root in dict.fromkeys(root for base in touched for root in sorted(roots[base])):
+            own = [a for a in accesses if any(root in roots[b] for b in a.bases)]
             is_shared = {a.is_second for a in own} == {True, False}
-            if not root or not is_shared or not any(a.is_store for a in own):
+            if not is_shared or not any(a.is_store for a in own):
                 continue
-            codes = {self._arguments[b] for a in own for b in a.bases if roots[b] == root}
+            codes = {self._arguments[b] for a in own for b in a.bases if root in roots[b]}
             atomic = any(called_name(a.call) not in _LOADS_AND_STORES for a in own)
             axes = len(self._one.axes or ())
             if atomic or len(codes) != 1 or not _is_program_local(own, axes):
@@ -333,7 +398,7 @@ class _Merge:
             for load in (a for a in own if not a.is_store and a.is_second):
                 matches = [a for a in stores if a.place == load.place]
                 is_plain = len(matches) == 1 and _is_plain_value(matches[0].call)
-                is_plain = is_plain and matches[0].mask in ("", load.mask or "")
+                is_plain = is_plain and _covers(matches[0].mask, load)
                 if is_plain and id(matches[0].call) in top and load.place not in rewritten:
                     kept.append(_Kept(matches[0], load))
         return kept
@@ -344,9 +409,15 @@ class _Merge:
         binding = None if statement is None else single_assignment(statement)
         if binding is None or called_name(binding.value) not in ALLOCATORS:
             return False
+        own = (self._one.statement, self._two.statement)
         passed = [*self._one.arguments.values(), *self._two.arguments.values()]
-        own = list(map(render_code, passed)).count(tensor)
-        return count_uses(self._one.launcher, tensor) == own + 1
+        elements = sum(len(element_uses(statement, tensor)) for statement in own)
+        inside = sum(count_uses(statement, tensor) for statement in own)
+        is_passed = elements == list(map(render_code, passed)).count(tensor)
+        nodes = map(parse_expression, self._spelled_arguments.values())
+        parts = (node for node in nodes if not isinstance(node, cst.Name))
+        is_known = not any(tensor in names_within(part) for part in parts)
+        return is_passed and is_known and count_uses(self._one.launcher, tensor) == inside + 1
 
     def _merged_body(
         self, tensors: Mapping[str, Sequence[_Access]], kept: Sequence[_Kept], gone: Sequence[str]
@@ -395,8 +466,12 @@ class _Merge:
         return memory_type(allocation, self._one.launcher, self._remaining(gone))
 
     def _remaining(self, gone: Sequence[str]) -> dict[str, str]:
-        """Return the arguments but for tensors that are gone."""
-        return {n: v for n, v in self._arguments.items() if v not in gone}
+        """Return the arguments but for tensors that are gone, and without queries of these."""
+        return {
+            name: self._spelled_arguments[name] if names_within(node) & set(gone) else value
+            for name, value in self._arguments.items()
+            if value not in gone and (node := parse_expression(value))
+        }
 
     def _kept_type(self, store: _Access, gone: Sequence[str]) -> str:
         """Return the type that a value has in memory; empty where that only rounds it.
@@ -421,17 +496,33 @@ class _Merge:
         name = self._text.fresh(f"{one.function.name}_{two.function.name}")
         node = with_signature(two.function, name, body, ordered, self._constants)
         options = {**options_of(one), **options_of(two)}
-        line = launch_line(name, render_code(two.grid), ordered, options, self._constants)
-        dropped = [has_assignment(one.launcher, tensor) for tensor in gone]
+        axes = [render_code(axis) for axis in two.axes or ()]  # the original may share the grid
+        grid = f"({', '.join(axes)},)" if self._sizes else render_code(two.grid)
+        line = launch_line(name, grid, ordered, options, self._constants)
+        assignments = [has_assignment(one.launcher, tensor) for tensor in gone]
+        dropped = [statement for statement in assignments if statement is not None]
+        launched = [line]
+        if self._sizes:
+            dropped = [s for s in dropped if self._may_wait(s)]
+            test = " and ".join(f"{a} == {b}" for a, b in self._sizes.items())
+            launched = guarded_launch(test, line, two.statement, ahead=[*dropped, one.statement])
+        functions = {} if self._sizes else {one.function.name: None, two.function.name: node}
         return changed_text(
             self._text,
-            functions={one.function.name: None, two.function.name: node},
+            functions=functions,
+            added={two.function.name: [node]} if self._sizes else {},
             launches=[
                 (one.statement, []),
-                (two.statement, [line]),
-                *((statement, []) for statement in dropped if statement is not None),
+                (two.statement, launched),
+                *((statement, []) for statement in dropped),
             ],
         )
+
+    def _may_wait(self, allocation: cst.BaseStatement) -> bool:
+        """Tell whether a tensor would be the same, allocated later."""
+        binding = single_assignment(allocation)
+        names = set() if binding is None else names_within(binding.value)
+        return all(is_assigned_once(name, self._one.launcher) for name in names)
 
 
 def _aliases(arguments: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -440,6 +531,17 @@ def _aliases(arguments: Mapping[str, str]) -> dict[str, frozenset[str]]:
         name: frozenset(n for n, v in arguments.items() if v == value and n != name)
         for name, value in arguments.items()
     }
+
+
+def _covers(mask: str | None, load: _Access) -> bool:
+    """Tell whether a store, by its mask, writes all that a load, by its own, reads."""
+    if mask is None or (mask and not load.mask):
+        return False
+    written, read = (
+        {plain_code(part) for part in conjuncts(parse_expression(code))} if code else set()
+        for code in (mask, load.mask)
+    )
+    return written <= read
 
 
 def _with_statements(node: cst.FunctionDef, body: Body) -> cst.FunctionDef:
@@ -496,7 +598,7 @@ def _mask_code(call: cst.Call, scope: Scope, arguments: Mapping[str, str]) -> st
     mask = _expanded(mask, scope)
     loops = {n: _range_of(scope, n) for n in names_within(mask) & set(scope.loops)}
     mask = _expanded(substitute_names(mask, loops), scope)
-    is_plain = names_within(mask) <= {*arguments, "tl", "trips"}
+    is_plain = names_within(mask) <= {*arguments, "tl", "trips", "None"}
     is_plain = is_plain and not calls_within(mask, "tl.load")
     return compact_code(mask.with_changes(lpar=(), rpar=())) if is_plain else None
 
@@ -584,8 +686,9 @@ def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
     if one.place == two.place:
         spelled = {factor for factors, _ in one.place for factor in factors}
         own = all(_decides(f"tl.program_id({axis})", spelled) for axis in range(axes))
-        alike = one.mask == two.mask  # else a window of the first may reach into another program's
-        return (own and alike) or not two.is_store  # stored twice: the same, or chance decides
+        alike = one.mask == two.mask is not None  # else windows may meet
+        single = not any(map(_is_spread, one.place))
+        return (own and (alike or single)) or (not two.is_store and _covers(one.mask, two))
     counts = Counter(dict(one.place))
     counts.subtract(dict(two.place))
     difference = {factors: times for factors, times in counts.items() if times}
@@ -594,9 +697,14 @@ def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
         for factors, times in one.place
         if len(factors) == 1 and factors[0].startswith("tl.program_id")
     ]
-    others = [f for f, _ in one.place if any("range" in x or "trips" in x for x in f)]
-    is_constant = set(difference) <= {()} and len(strides) == axes == 1 and not others
+    single = not any(map(_is_spread, one.place))
+    is_constant = set(difference) <= {()} and len(strides) == axes == 1 and single
     return is_constant and abs(difference.get((), 0)) < abs(strides[0])
+
+
+def _is_spread(term: tuple[tuple[str, ...], int]) -> bool:
+    """Tell whether a term of a place has several values in a program."""
+    return any("range" in factor or "trips" in factor for factor in term[0])
 
 
 def _decides(index: str, factors: set[str]) -> bool:

@@ -11,7 +11,8 @@
 
 Two small launches and a running sum list the rows of each index ahead: the first counts them, and
 the count that a row finds is its place among them. So each row of the result is written once, and
-not read, whatever the index is.
+not read, whatever the index is. What else is added by the same index, such as 1 to the count of a
+mean, is summed up by the same loop.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     device_tensor,
+    grid_axis,
     launch_line,
     options_of,
     renamed_function,
     with_params,
     without_param,
 )
+from solkit.tuner.proposers.rewriter._equal_sizes import allocated_sizes, spelled_size
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -44,11 +47,13 @@ from solkit.tuner.proposers.rewriter._nodes import (
     count_uses,
     expand_names,
     expression_statement,
+    integer_literal,
     names_within,
     parenthesized,
     parse_expression,
     parse_statement,
     parse_statements,
+    plain_code,
     render_code,
     render_module,
     replace_each,
@@ -56,12 +61,18 @@ from solkit.tuner.proposers.rewriter._nodes import (
     statements_of,
     substitute_names,
 )
+from solkit.tuner.proposers.rewriter._operations import (
+    comparison_parts,
+    is_operation,
+    is_zero,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     is_changed_between,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
@@ -71,6 +82,9 @@ _PROGRAM = "tl.program_id"
 _BLOCK = 256
 """Rows that a program lists."""
 _FLOATS = ("torch.float32", "torch.float16", "torch.bfloat16")
+_INTEGERS = ("torch.int32", "torch.int64")
+_MOST = 3
+"""Results of a launch."""
 _NO_COMMA = cst.MaybeSentinel.DEFAULT
 _POINTERS = ("counts_ptr", "places_ptr", "ends_ptr", "order_ptr", "programs", "elements")
 _WORDS = ("found", "inside", "count", "place", "begin", "end", "at", "total")
@@ -80,8 +94,9 @@ _WORDS = ("found", "inside", "count", "place", "begin", "end", "at", "total")
 class GatherRows:
     """A program sums up all rows of one index, which atomics would add one by one.
 
-    Applies to functions whose only write adds a block to zeros of the launcher, at a row that is
-    loaded for each program. Each row of the result must be as long as the block is.
+    Applies to functions whose only writes add blocks, or numbers, to zeros of the launcher, at a
+    row that is loaded for each program. A block must be as long as the row, or masked by its
+    length. Along a second axis of the grid, programs may have columns of the row.
     """
 
     kind = "gather rows"
@@ -102,54 +117,79 @@ class GatherRows:
 
 
 @dataclass(frozen=True)
+class _Place:
+    """Elements of a row: ``tensor + row * length + columns``.
+
+    Attributes:
+        param: the tensor's parameter.
+        row: name of the row.
+        length: of a row, as code of the function.
+        columns: those of a program, with all names written out; ``None`` for rows of one element.
+        block: how many columns there are.
+        axis: of the grid, which the columns depend on; ``None`` for columns from the first on.
+    """
+
+    param: str
+    row: str
+    length: str = "1"
+    columns: cst.BaseExpression | None = None
+    block: cst.BaseExpression | None = None
+    axis: int | None = None
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """An addition to rows of a result.
+
+    Attributes:
+        statement: of the function.
+        place: of the elements.
+        value, pointer, mask: of the addition.
+        zeros: statement that allocates the result.
+        result: the launcher's name of the result.
+    """
+
+    statement: cst.BaseStatement
+    place: _Place
+    value: cst.BaseExpression
+    pointer: cst.BaseExpression
+    mask: cst.BaseExpression | None
+    zeros: cst.BaseStatement
+    result: str
+
+
+@dataclass(frozen=True)
 class _Scatter:
     """A launch that adds blocks by an index.
 
     Attributes:
         text: the file.
         launch: the launch.
-        zeros: statement that allocates the result.
-        result: the launcher's name of the result.
-        index: name of the loaded row of the result.
+        index: name of the loaded row of the results.
         load: statement that loads it.
         program: name of the program's index that says which row it loads.
-        add: statement that adds.
-        value, pointer: of the addition.
-        length: of the block, as code of the function.
+        axis: of the grid, along which that index goes.
+        additions: to results, of which the first is to whole rows.
         mask: of the load; ``None`` for none.
     """
 
     text: KernelText
     launch: Launch
-    zeros: cst.BaseStatement
-    result: str
     index: str
     load: cst.BaseStatement
     program: str
-    add: cst.BaseStatement
-    value: cst.BaseExpression
-    pointer: cst.BaseExpression
-    length: str
+    axis: int
+    additions: tuple[_Addition, ...]
     mask: cst.BaseExpression | None
 
 
 def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
     """Return a launch as a scatter; ``None`` for another one."""
     body, values = launch.function.body, single_values(launch.function.body)
-    writes = [s for s in body if calls_within(s, *WRITES)]
-    plain = all(isinstance(s, cst.SimpleStatementLine) for s in body)
-    add = expression_statement(writes[0]) if len(writes) == 1 else None
-    if not plain or not isinstance(add, cst.Call) or called_name(add) != "tl.atomic_add":
+    additions = _additions(launch, values)
+    if not additions or not all(isinstance(s, cst.SimpleStatementLine) for s in body):
         return None
-    pointer, value = argument_of(add, 0, "pointer"), argument_of(add, 1, "val")
-    mask = argument_of(add, 2, "mask")
-    parts = None if pointer is None else _row_place(pointer, values)
-    if parts is None or value is None or pointer is None or mask is not None:
-        return None  # an addition with a mask may leave elements of a row alone
-    index_calls = calls_within(launch.function.node, _PROGRAM, "tl.num_programs")
-    if launch.axes is None or len(launch.axes) > 1 or len(index_calls) != 1:
-        return None  # programs along another axis would store to one row; a program will be one
-    param, index, length = parts
+    index = additions[0].place.row
     loads = [s for s in body if (b := single_assignment(s)) and b.target == index]
     load = single_assignment(loads[0]) if len(loads) == 1 else None
     if load is None or called_name(load.value) != "tl.load":
@@ -158,71 +198,145 @@ def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
     address, inside = argument_of(loaded, 0, "pointer"), argument_of(loaded, 1, "mask")
     if address is None or argument_of(loaded, 2, "other") is not None:
         return None
-    programs = {n for n, v in values.items() if called_name(v) == _PROGRAM}
+    programs = {n: a for n, v in values.items() if (a := grid_axis(v)) is not None}
     needed = _needed((address, *([inside] if inside is not None else [])), values)
-    own = sorted(needed & programs)
-    uses = sum(count_uses(s, index) for s in body)
-    zeros = _zeros(launch, param)
+    own = sorted(needed & programs.keys())
     calls = [c for n in needed if n in values for c in calls_within(values[n])]
     odd = any(called_name(c) != _PROGRAM for c in (*calls, *calls_within(address)))
-    if len(own) != 1 or odd or uses != 1 + count_uses(writes[0], index) or zeros is None:
+    if len(own) != 1 or odd or not _fits_grid(launch, additions, programs[own[0]]):
         return None
-    if {own[0]} & _needed((pointer,), {n: v for n, v in values.items() if n != index}):
+    adding = [addition.statement for addition in additions]
+    uses = sum(count_uses(s, index) for s in body)
+    if uses != 1 + sum(count_uses(s, index) for s in adding):
         return None
-    if len(assigned_names(*body)) != len(set(assigned_names(*body))):
+    of_rows = {n: v for n, v in values.items() if n != index}
+    if {own[0]} & _needed([addition.pointer for addition in additions], of_rows):
         return None
-    result = render_code(launch.arguments[param])
-    if any(
-        binding is None for s in body if s is not writes[0] for binding in (single_assignment(s),)
-    ):
+    names = assigned_names(*body)
+    if len(names) != len(set(names)) or set(launch.function.names) & {
+        *_POINTERS,
+        *(f"{index}_{word}" for word in (*_WORDS, "total_1", "total_2")),
+    }:
         return None
-    stored = argument_bases(launch, add)
+    if any(single_assignment(s) is None for s in body if s not in adding):
+        return None
     reads = calls_within(launch.function.node, "tl.load")
-    if any(may_meet(stored, argument_bases(launch, read)) for read in reads):
-        return None
-    if set(launch.function.names) & {*_POINTERS, *(f"{index}_{word}" for word in _WORDS)}:
-        return None
-    scatter = _Scatter(
-        text,
-        launch,
-        zeros,
-        result,
-        index,
-        loads[0],
-        own[0],
-        writes[0],
-        value,
-        pointer,
-        length,
-        inside,
-    )
-    return scatter if called_name(values[own[0]]) == _PROGRAM else None
+    for call in map(expression_statement, adding):
+        stored = argument_bases(launch, cst.ensure_type(call, cst.Call))
+        if any(may_meet(stored, argument_bases(launch, read)) for read in reads):
+            return None
+    parts = index, loads[0], own[0], programs[own[0]], tuple(additions), inside
+    return _Scatter(text, launch, *parts)
 
 
-def _row_place(pointer: cst.BaseExpression, values: Values) -> tuple[str, str, str] | None:
-    """Return the tensor, the row and the row's length of ``tensor + row * length + columns``.
+def _additions(launch: Launch, values: Values) -> list[_Addition]:
+    """Return a function's writes, if all add to rows of one index; those to whole rows first."""
+    additions = list[_Addition]()
+    for statement in launch.function.body:
+        if not calls_within(statement, *WRITES):
+            continue
+        add = expression_statement(statement)
+        if not isinstance(add, cst.Call) or called_name(add) != "tl.atomic_add":
+            return []
+        pointer, value = argument_of(add, 0, "pointer"), argument_of(add, 1, "val")
+        place = None if pointer is None else _row_place(pointer, values)
+        mask = argument_of(add, 2, "mask")
+        zeros = None if place is None else _zeros(launch, place)
+        if pointer is None or value is None or place is None or zeros is None:
+            return []
+        if _is_integer(zeros) and integer_literal(value) is None:
+            return []  # the sum's type would be another one
+        if not _is_whole(place, mask, values):
+            return []  # an addition with another mask may leave elements of a row alone
+        result = render_code(launch.arguments[place.param])
+        additions.append(_Addition(statement, place, value, pointer, mask, zeros, result))
+    additions.sort(key=lambda addition: addition.place.columns is None)
+    results = {addition.result for addition in additions}
+    is_apart = len(results) == len(additions) == len({a.zeros for a in additions})
+    alike = len({addition.place.row for addition in additions}) == 1
+    has_rows = bool(additions) and additions[0].place.columns is not None
+    return additions if is_apart and alike and has_rows and len(additions) <= _MOST else []
 
-    `columns` is a range of the row's length, so that each row is written as a whole.
-    """
-    terms = _terms(pointer)
-    if len(terms) != 3:
-        return None
-    named, products, ranges = [], [], []
-    for term in terms:
-        whole = values.get(term.value, term) if isinstance(term, cst.Name) else term
-        if called_name(whole) == "tl.arange":
-            ranges.append(cst.ensure_type(whole, cst.Call))
+
+def _is_whole(place: _Place, mask: cst.BaseExpression | None, values: Values) -> bool:
+    """Tell whether an addition is to all of a program's columns that the row has."""
+    if place.columns is None or place.block is None:
+        return mask is None
+    if mask is None:
+        return place.axis is None and compact_code(place.block) == compact_code(
+            parse_expression(place.length)
+        )
+    whole = expand_names(mask, lambda name: _grouped(values.get(name)))
+    parts = comparison_parts(whole)
+    if parts is None or parts[1] not in ("<", ">"):
+        return False
+    column, length = (parts[0], parts[2]) if parts[1] == "<" else (parts[2], parts[0])
+    is_column = plain_code(column) == plain_code(place.columns)
+    return is_column and plain_code(length) == plain_code(parse_expression(place.length))
+
+
+def _fits_grid(launch: Launch, additions: Sequence[_Addition], axis: int) -> bool:
+    """Tell whether programs differ in the row that they load, and in columns of all results."""
+    calls = calls_within(launch.function.node, _PROGRAM, "tl.num_programs")
+    axes = len(launch.axes or ())
+    read = [grid_axis(call) if called_name(call) == _PROGRAM else None for call in calls]
+    others = {a for a in range(axes) if a != axis}
+    of_columns = {addition.place.axis for addition in additions}
+    is_one = not others and of_columns == {None}
+    is_pair = len(others) == 1 and of_columns == others
+    return (is_one or is_pair) and len(read) == axes and set(read) == set(range(axes))
+
+
+def _row_place(pointer: cst.BaseExpression, values: Values) -> _Place | None:
+    """Return a pointer as a place in a row; ``None`` for another one."""
+    named, products, columns = list[str](), list[cst.BinaryOperation](), list[cst.BaseExpression]()
+    for term in _terms(pointer):
+        whole = expand_names(term, lambda name: _grouped(values.get(name)))
+        if calls_within(whole, "tl.arange"):
+            columns.append(whole)
         elif isinstance(term, cst.Name):
             named.append(term.value)
-        elif isinstance(term, cst.BinaryOperation) and isinstance(term.operator, cst.Multiply):
-            products.append(term)
-    if not len(named) == len(products) == len(ranges) == 1:
+        elif is_operation(term, cst.Multiply):
+            products.append(cst.ensure_type(term, cst.BinaryOperation))
+    count = len(_terms(pointer))
+    rows = [name for name in named if _is_loaded(name, values)]
+    tensors = [name for name in named if name not in rows]
+    if len(tensors) != 1 or len(named) + len(products) + len(columns) != count:
+        return None
+    if count == 2 and len(rows) == 1:
+        return _Place(tensors[0], rows[0])
+    if len(products) != 1 or len(columns) != 1 or rows:
         return None
     sides = products[0].left, products[0].right
-    lengths = [compact_code(arg.value) for arg in ranges[0].args]
     for row, length in (sides, sides[::-1]):
-        if isinstance(row, cst.Name) and lengths == ["0", compact_code(length)]:
-            return named[0], row.value, compact_code(length)
+        if isinstance(row, cst.Name) and _is_loaded(row.value, values):
+            parts = _columns(columns[0])
+            code = compact_code(length)
+            return None if parts is None else _Place(tensors[0], row.value, code, *parts)
+    return None
+
+
+def _is_loaded(name: str, values: Values) -> bool:
+    return name in values and called_name(values[name]) == "tl.load"
+
+
+def _columns(
+    node: cst.BaseExpression,
+) -> tuple[cst.BaseExpression, cst.BaseExpression, int | None] | None:
+    """Return columns, how many there are, and along which axis programs have others."""
+    ranges = [term for term in _terms(node) if called_name(term) == "tl.arange"]
+    firsts = [term for term in _terms(node) if term not in ranges]
+    begin, end = (argument_of(ranges[0], i) if len(ranges) == 1 else None for i in range(2))
+    if begin is None or end is None or not is_zero(begin) or len(firsts) > 1:
+        return None
+    if not firsts:
+        return node, end, None
+    if not is_operation(firsts[0], cst.Multiply):
+        return None
+    sides = firsts[0].left, firsts[0].right
+    for program, block in (sides, sides[::-1]):
+        if (axis := grid_axis(program)) is not None and plain_code(block) == plain_code(end):
+            return node, end, axis
     return None
 
 
@@ -243,9 +357,9 @@ def _needed(nodes: Sequence[cst.BaseExpression], values: Values) -> set[str]:
     return seen
 
 
-def _zeros(launch: Launch, param: str) -> cst.BaseStatement | None:
-    """Return the statement that allocates a launch's result, which nothing names in between."""
-    argument = launch.arguments.get(param)
+def _zeros(launch: Launch, place: _Place) -> cst.BaseStatement | None:
+    """Return the statement that allocates a launch's result, which nothing reads in between."""
+    argument = launch.arguments.get(place.param)
     name = argument.value if isinstance(argument, cst.Name) else ""
     body = statements_of(launch.launcher)
     allocations = [
@@ -262,11 +376,13 @@ def _zeros(launch: Launch, param: str) -> cst.BaseStatement | None:
     if not isinstance(value, cst.Call) or called_name(value) != "torch.zeros":
         return None
     dtype = next((a.value for a in value.args if a.keyword and a.keyword.value == "dtype"), None)
-    if dtype is None or render_code(dtype) not in _FLOATS:
+    types = _FLOATS if place.columns is not None else _FLOATS + _INTEGERS
+    if dtype is None or render_code(dtype) not in types:
         return None
     begin, end = body.index(allocations[0]), body.index(launch.statement)
-    others = [a for p, a in launch.arguments.items() if p != param]
-    between = any(name in names_within(s) for s in body[begin + 1 : end])
+    others = [a for p, a in launch.arguments.items() if p != place.param]
+    between = any(element_uses(s, name) for s in body[begin + 1 : end])
+    between |= bool(names_within(allocations[0]) & set(assigned_names(*body[begin + 1 : end])))
     return None if between or name in names_within(*others) or begin > end else allocations[0]
 
 
@@ -289,7 +405,8 @@ def _with_reader(scatter: _Scatter) -> str:
         gathering = _with_gathers(again, reader) if _is_free_between(again, reader) else ""
         merged = merged_programs(gathering, reader.function.name) if gathering else ""
         whole = parse_kernel(merged) if merged else None
-        if whole is not None and scatter.result not in names_within(whole.launcher):
+        results = {addition.result for addition in scatter.additions}
+        if whole is not None and not results & names_within(whole.launcher):
             return merged
     return ""
 
@@ -318,16 +435,14 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
     function, name = launch.function, launch.function.name
     names = {key: text.fresh(f"{name}_{key}") for key in ("count", "list", "gather")}
     tables = {key: text.fresh(key) for key in ("counts", "places", "ends", "order")}
-    axes = launch.axes or ()
-    size = _size_of(scatter)
-    rows = f"triton.cdiv({size}, {_launcher_code(scatter)})"
-    programs = render_code(parenthesized(axes[0]))
+    axes = [render_code(axis) for axis in launch.axes or ()]
+    counts = dict.fromkeys(_rows_of(scatter, addition) for addition in scatter.additions)
+    rows = f"max({', '.join(counts)})" if len(counts) > 1 else next(iter(counts))
+    programs = render_code(parenthesized(parse_expression(axes[scatter.axis])))
     count, listing = _listing(scatter, names)
     gather = _gathering(scatter, names["gather"], is_whole=reader is None)
     device = f"device={device_tensor(launch)}.device"
     int_ = "dtype=torch.int32"
-    zeros = single_assignment(scatter.zeros)
-    assert zeros is not None
     listed = [
         f"{tables['counts']} = torch.zeros({rows}, {int_}, {device})",
         f"{tables['places']} = torch.empty({programs}, {int_}, {device})",
@@ -341,40 +456,80 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
         options = options_of(launch) if node is gather else {}
         return launch_line(node.name.value, grid, arguments, options, function.constants)
 
-    own = (*tables.values(), programs, size if reader is None else rows)
-    passed = {**arguments_of(launch), **dict(zip(_POINTERS, own, strict=True))}
+    passed = {**arguments_of(launch), **dict(zip(_POINTERS, tables.values(), strict=False))}
+    passed["programs"] = programs
+    for place, addition in enumerate(scatter.additions):
+        size = _size_of(scatter, addition)
+        passed[_elements(place)] = size if reader is None else rows
     statements = [
         *map(parse_statement, listed),
         launched(count, blocks),
         parse_statement(f"{tables['ends']} = torch.cumsum({tables['counts']}, 0, {int_})"),
         launched(listing, blocks),
     ]
-    gathered = launched(gather, f"({rows},)" if reader is None else render_code(reader.grid))
-    swaps = [(launch.statement, [*statements, *([gathered] if reader is None else [])])]
+    axes[scatter.axis] = rows
+    grid = f"({', '.join(axes)},)" if reader is None else render_code(reader.grid)
+    gathered = launched(gather, grid)
+    placed = [*statements, *([gathered] if reader is None else [])]
+    swaps: list[tuple[cst.BaseStatement, list[cst.BaseStatement]]] = [(launch.statement, placed)]
     if reader is not None:
         swaps.append((reader.statement, [gathered, reader.statement]))
-    # a row that nothing is added to is written, too: all of the result is
-    empty = replace_each(
-        scatter.zeros,
-        [(cst.ensure_type(zeros.value, cst.Call).func, parse_expression("torch.empty"))],
+    for addition in scatter.additions:
+        zeros = single_assignment(addition.zeros)
+        assert zeros is not None
+        # a row that nothing is added to is written, too: all of the result is
+        is_written = _covers_result(scatter, addition) and len(counts) == 1
+        allocator = parse_expression("torch.empty" if is_written else "torch.zeros")
+        call = cst.ensure_type(zeros.value, cst.Call)
+        swaps.append((addition.zeros, [replace_each(addition.zeros, [(call.func, allocator)])]))
+    return changed_text(text, {name: gather}, {name: [count, listing]}, swaps)
+
+
+def _elements(place: int) -> str:
+    """Return the name of the parameter with the number of a result's elements."""
+    return f"elements_{place}" if place else "elements"
+
+
+def _covers_result(scatter: _Scatter, addition: _Addition) -> bool:
+    """Tell whether programs have all columns of a row, by what the launcher's text says."""
+    place, launch = addition.place, scatter.launch
+    if addition.mask is None or place.block is None:
+        return True
+    length, block = (
+        plain_code(substitute_names(node, dict(launch.arguments)))
+        for node in (parse_expression(place.length), place.block)
     )
-    return changed_text(
-        text, {name: gather}, {name: [count, listing]}, [(scatter.zeros, [empty]), *swaps]
+    whole = f"triton.cdiv({length},{block})"
+    if place.axis is not None:
+        return plain_code((launch.axes or ())[place.axis]) == whole
+    return spelled_size(parse_expression(block), launch.launcher) == spelled_size(
+        parse_expression(f"triton.next_power_of_2({length})"), launch.launcher
     )
 
 
-def _size_of(scatter: _Scatter) -> str:
+def _rows_of(scatter: _Scatter, addition: _Addition) -> str:
+    """Return the number of a result's rows as code that does not name it."""
+    length = parse_expression(addition.place.length)
+    size = substitute_names(length, dict(scatter.launch.arguments))
+    sizes = allocated_sizes(addition.result, scatter.launch.launcher)
+    launcher = scatter.launch.launcher
+    if sizes is not None and len(sizes) < 3:
+        row = spelled_size(sizes[1], launcher) if len(sizes) == 2 else "1"
+        if row == spelled_size(size, launcher):
+            return render_code(sizes[0])
+    return f"triton.cdiv({_size_of(scatter, addition)}, {render_code(parenthesized(size))})"
+
+
+def _size_of(scatter: _Scatter, addition: _Addition) -> str:
     """Return the number of a result's elements as code that does not name it."""
-    zeros = single_assignment(scatter.zeros)
+    sizes = allocated_sizes(addition.result, scatter.launch.launcher)
+    if sizes is not None:
+        return " * ".join(render_code(parenthesized(size)) for size in sizes)
+    zeros = single_assignment(addition.zeros)
     call = cst.ensure_type(zeros.value, cst.Call) if zeros is not None else cst.Call(cst.Name(""))
-    sizes = [a for a in call.args if a.keyword is None or a.keyword.value == "size"]
-    listed = ", ".join(render_code(a.with_changes(comma=_NO_COMMA)) for a in sizes)
+    positional = [a for a in call.args if a.keyword is None or a.keyword.value == "size"]
+    listed = ", ".join(render_code(a.with_changes(comma=_NO_COMMA)) for a in positional)
     return f'torch.empty({listed}, device="meta").numel()'
-
-
-def _launcher_code(scatter: _Scatter) -> str:
-    length = parse_expression(scatter.length)
-    return render_code(parenthesized(substitute_names(length, dict(scatter.launch.arguments))))
 
 
 _COUNT = """
@@ -443,36 +598,62 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
     """
     function = scatter.launch.function
     values = single_values(function.body)
-    outside = _needed((scatter.pointer,), {n: v for n, v in values.items() if n != scatter.index})
+    stored = [p for a in scatter.additions for p in (a.pointer, a.mask) if p is not None]
+    outside = _needed(stored, {n: v for n, v in values.items() if n != scatter.index})
+    adding = [addition.statement for addition in scatter.additions]
     ahead, within = list[cst.BaseStatement](), list[cst.BaseStatement]()
     for statement in function.body:
         binding = single_assignment(statement)
         target = "" if binding is None else binding.target
-        if target == scatter.program or statement in (scatter.load, scatter.add):
+        if target == scatter.program or statement in (scatter.load, *adding):
             continue
         (ahead if target in outside else within).append(statement)
     begin, end, at, total = (f"{scatter.index}_{word}" for word in _WORDS[4:])
-    row, length = scatter.index, scatter.length
+    row = scatter.index
     inside = "" if is_whole else f", mask={row} < elements, other=0"
-    code = (
-        f"{row} = {_PROGRAM}(0){'.to(tl.int64)' if is_whole else ''}\n"
-        f"{end} = tl.load(ends_ptr + {row}{inside})\n"
-        f"{begin} = {end} - tl.load(counts_ptr + {row}{inside})\n"
-        f"{total} = tl.zeros([{length}], dtype=tl.float32)\n"
-        f"for {at} in range({begin}, {end}):\n    pass\n"
+    totals = [total, *(f"{total}_{place}" for place in range(1, len(adding)))]
+    head = [
+        f"{row} = {_PROGRAM}({scatter.axis}){'.to(tl.int64)' if is_whole else ''}",
+        f"{end} = tl.load(ends_ptr + {row}{inside})",
+        f"{begin} = {end} - tl.load(counts_ptr + {row}{inside})",
+    ]
+    first = f"{scatter.program} = tl.load(order_ptr + {at})"
+    assigned = {scatter.program, *assigned_names(*within)}
+    sums, stores = list[str](), list[str]()
+    for place, (name_, addition) in enumerate(zip(totals, scatter.additions, strict=True)):
+        own, pointer = addition.place, render_code(addition.pointer)
+        value = render_code(parenthesized(addition.value))
+        if names_within(addition.value) & assigned or own.block is not None:
+            head.append(f"{name_} = {_first_sum(addition)}")
+            sums.append(f"{name_} += {value}")
+        else:
+            times = "" if _is_integer(addition.zeros) else ".to(tl.float32)"
+            stores.append(f"{name_} = ({end} - {begin}){times} * {value}")
+        masks = [] if addition.mask is None else [f"({render_code(addition.mask)})"]
+        if is_whole:
+            terms = [render_code(term) for term in _terms(addition.pointer)]
+            element = " + ".join(term for term in terms if term != own.param)
+            masks.append(f"({element} < {_elements(place)})")
+        mask = f", mask={' & '.join(masks)}" if masks else ""
+        stores.append(f"tl.store({pointer}, {name_}{mask})")
+    loop = cst.ensure_type(
+        parse_statement(f"for {at} in range({begin}, {end}):\n    pass\n"), cst.For
     )
-    *head, loop = parse_statements(code)
-    first = parse_statement(f"{scatter.program} = tl.load(order_ptr + {at})")
-    last = parse_statement(f"{total} += {render_code(scatter.value)}")
-    body = cst.IndentedBlock([first, *within, last])
-    place = " + ".join(
-        render_code(term)
-        for term in _terms(scatter.pointer)
-        if render_code(term) not in scatter.launch.arguments
-    )
-    pointer = render_code(scatter.pointer)
-    mask = f", mask={place} < elements" if is_whole else ""
-    store = parse_statement(f"tl.store({pointer}, {total}{mask})")
-    loop = cst.ensure_type(loop, cst.For).with_changes(body=body)
-    node = renamed_function(function, name, [*head, *ahead, loop, store])
-    return with_params(node, added=["counts_ptr", "ends_ptr", "order_ptr", "elements"])
+    inner = [*map(parse_statement, [first]), *within, *map(parse_statement, sums)]
+    loop = loop.with_changes(body=cst.IndentedBlock(inner))
+    body = [*map(parse_statement, head), *ahead, loop, *map(parse_statement, stores)]
+    node = renamed_function(function, name, body)
+    elements = map(_elements, range(len(adding) if is_whole else 1))
+    return with_params(node, added=["counts_ptr", "ends_ptr", "order_ptr", *elements])
+
+
+def _first_sum(addition: _Addition) -> str:
+    if addition.place.block is not None:
+        return f"tl.zeros([{render_code(addition.place.block)}], dtype=tl.float32)"
+    return "0" if _is_integer(addition.zeros) else "0.0"
+
+
+def _is_integer(zeros: cst.BaseStatement) -> bool:
+    binding = single_assignment(zeros)
+    dtype = None if binding is None else argument_of(binding.value, 99, "dtype")
+    return dtype is not None and render_code(dtype) in _INTEGERS

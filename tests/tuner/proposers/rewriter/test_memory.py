@@ -10,7 +10,7 @@ from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._memory import Pointers
 from solkit.tuner.proposers.rewriter._nodes import calls_within
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
-from solkit.tuner.proposers.rewriter._roots import root_name
+from solkit.tuner.proposers.rewriter._roots import tensor_roots
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, without_repeats
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
@@ -159,20 +159,34 @@ def test_views_are_the_memory_of_their_tensor(view, is_apart):
 
 
 @pytest.mark.parametrize(
-    ("lines", "root"),
+    ("lines", "roots"),
     [
         ("y = flat(3, x)", "x"),
         ("y = torch.Tensor.view(x, -1)", "x"),
         ("y = None or x", "x"),
-        ("y = x if n else torch.empty_like(x)", "x"),
-        ("y = torch.empty_like(x)\n    if n:\n        y = x", "x"),
+        ("y = x if n else z", "x z"),
+        ("y = x if n else torch.empty_like(x)", "x y"),
+        ("y = torch.empty_like(x)\n    if n:\n        y = x", "x y"),
         ("parts = {'first': [x]}\n    y = parts['first'][0]", "x"),
         ("for y in (x,):\n        pass", "x"),
+        ("for i, y in enumerate([z, x]):\n        pass", "x z"),
         ("(y := x)", "x"),
         ("y = torch.empty_like(x)", "y"),
-        ("y = empty_for(3)", "y"),
+        ("y = empty_for(3)", "empty_for"),
+        ("y = workspace(x.device)", "workspace"),
+        ("y = chosen(z, x)", "x z"),
+        ("y = n(x)", "n x"),
+        ("y, w = torch.empty_like(x), torch.empty_like(x)\n    y, w = w, y", "w y"),
+        ("y = []\n    y.append(x)", "x y"),
+        ("y = [z] + [v for v in [x]]", "x z"),
+        ("y = {}\n    y['first'] = x", "x y"),
+        ("y = torch.empty_like(x)\n    y.copy_(x)", "y"),
+        ("y = torch.empty_like(x)\n    y.set_(x)", "x y"),
+        ("y = torch.mm(x, x, out=z)", "z"),
+        ("y, w = x.shape[0], x", ""),
     ],
 )
-def test_a_name_that_may_be_a_view_has_the_root_of_its_tensor(lines, root):
-    launcher = cst.parse_statement(f"def kernel(x, n):\n    {lines}\n")
-    assert root_name(cst.Name("y"), cst.ensure_type(launcher, cst.FunctionDef)) == root
+def test_a_name_has_the_roots_of_all_that_it_may_be_a_view_of(lines, roots):
+    launcher = cst.parse_statement(f"def kernel(x, z, n):\n    {lines}\n")
+    roots_of_y = tensor_roots(cst.Name("y"), cst.ensure_type(launcher, cst.FunctionDef))
+    assert roots_of_y == set(roots.split())

@@ -307,3 +307,58 @@ def kernel(x):
 )
 def test_programs_that_share_a_place_clear_it_behind_all_reads(place, count):
     assert len(merged(SWEPT.replace("PLACE", place))) == count
+
+
+PAIR = """
+@triton.jit
+def double(x_ptr, y_ptr, m, n, stride, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (rows[:, None] < m) & (cols[None, :] < n)
+    v = tl.load(x_ptr + rows[:, None] * n + cols[None, :], mask=inside)
+    tl.store(y_ptr + rows[:, None] * stride + cols[None, :], v + v, mask=inside)
+
+
+@triton.jit
+def add(y_ptr, z_ptr, out_ptr, m, n, stride, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (rows[:, None] < m) & (cols[None, :] < n)
+    y = tl.load(y_ptr + rows[:, None] * stride + cols[None, :], mask=inside & (cols[None, :] > 0))
+    z = tl.load(z_ptr + rows[:, None] * n + cols[None, :], mask=inside)
+    tl.store(out_ptr + rows[:, None] * n + cols[None, :], y + z, mask=inside)
+
+
+def kernel(x, z):
+    M, N = x.shape
+    y = torch.empty((M, N), device=x.device, dtype=torch.float32)
+    out = torch.empty_like(z)
+    double[(triton.cdiv(M, 16), triton.cdiv(N, 16))](x, y, M, N, y.stride(0), BLOCK=16)
+    rows, columns = z.shape
+    add[(triton.cdiv(rows, 16), triton.cdiv(columns, 16))](y, z, out, rows, columns, N, BLOCK=16)
+    return out
+"""
+
+
+def test_sizes_of_two_tensors_are_compared_by_the_launcher():
+    (one,) = merged(PAIR)
+    before, after = one.split("    if rows == M and columns == N:\n")
+    fused, original = after.split("    else:\n")
+    assert "y" not in fused.replace(",", " ").split()
+    assert "y = torch.empty" not in before
+    assert "y = torch.empty" in original
+    assert original.index("double[") < original.index("add[")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mask=inside & (cols[None, :] > 0))", "mask=cols[None, :] < n)"),
+        ("mask=inside & (cols[None, :] > 0))", ")"),
+        ("out, rows, columns, N,", "out, rows, columns, z.stride(0),"),
+        ("columns = z.shape", "columns = z.shape\n    y = y.t()"),
+    ],
+)
+def test_what_more_programs_may_read_stays_in_memory(old, new):
+    assert PAIR.count(old) == 1
+    assert not merged(PAIR.replace(old, new))

@@ -163,3 +163,90 @@ def test_trips_along_a_later_axis_are_programs_where_a_grid_may_have_as_many():
     (variant,) = variants(SingleTrips(), source)
     assert "if x.shape[0] <= 65535:\n        doubled_single[(1, x.shape[0])]" in variant
     assert "else:\n        doubled[(1, 4)]" in variant
+
+
+MEANS = """
+def reference(x, index, rows):
+    total = torch.zeros(rows, x.shape[1], device=x.device).index_add_(0, index, x)
+    return total / torch.bincount(index, minlength=rows).clamp(min=1)[:, None]
+
+
+def inputs(M=21, N=13, device="cuda"):
+    return torch.randn(M, N, device=device), torch.arange(M, device=device) * 5 % 7, 9
+
+
+@triton.jit
+def add_rows(x_ptr, out_ptr, count_ptr, index_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    to = tl.load(index_ptr + row)
+    cols = tl.arange(0, BLOCK)
+    inside = cols < N
+    x = tl.load(x_ptr + row * N + cols, mask=inside)
+    tl.atomic_add(out_ptr + to * N + cols, x, mask=inside)
+    tl.atomic_add(count_ptr + to, 1.0)
+
+
+@triton.jit
+def divide(out_ptr, count_ptr, mean_ptr, N, BLOCK: tl.constexpr):
+    to = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    total = tl.load(out_ptr + to * N + cols, mask=cols < N)
+    count = tl.load(count_ptr + to)
+    tl.store(mean_ptr + to * N + cols, total / tl.maximum(count, 1.0), mask=cols < N)
+
+
+def kernel(x, index, rows):
+    M, N = x.shape
+    out = torch.zeros((rows, N), dtype=torch.float32, device=x.device)
+    count = torch.zeros((rows,), dtype=torch.float32, device=x.device)
+    mean = torch.empty_like(out)
+    BLOCK = triton.next_power_of_2(N)
+    add_rows[(M,)](x, out, count, index, N, BLOCK=BLOCK)
+    divide[(rows,)](out, count, mean, N, BLOCK=BLOCK)
+    return mean
+"""
+COLUMNS = (
+    MEANS.replace("cols = tl.arange(0, BLOCK)\n    inside", "cols = FIRST\n    inside")
+    .replace("FIRST", "tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)")
+    .replace("    tl.atomic_add(count_ptr + to, 1.0)\n", "")
+    .replace("add_rows[(M,)](", "add_rows[(M, triton.cdiv(N, 8))](")
+    .replace("out, count, index, N, BLOCK=BLOCK", "out, count, index, N, BLOCK=8")
+    .replace(" / torch.bincount(index, minlength=rows).clamp(min=1)[:, None]", "")
+)
+
+
+def gathered(source):
+    return variants(GatherRows(), canonical_form(HEADER + source).removeprefix(HEADER))
+
+
+@pytest.mark.parametrize(
+    ("source", "last"), [(MEANS, "add_rows_gather_divide"), (COLUMNS, "divide")]
+)
+def test_rows_with_their_count_and_columns_of_rows_are_gathered(source, last, is_right):
+    (whole,) = gathered(source)
+    launched = [launch.function.name for launch in parse_kernel(whole).launches]
+    assert launched[:2] == ["add_rows_count", "add_rows_list"]
+    assert launched[-1] == last
+    assert "atomic_add(out_ptr" not in whole
+    assert is_right(whole, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (MEANS, "x, mask=inside)\n    tl.a", "x, mask=cols < N - 1)\n    tl.a"),
+        (MEANS, "count_ptr + to, 1.0", "count_ptr + to % 2, 1.0"),
+        (MEANS, "count_ptr + to, 1.0", "out_ptr + to, 1.0"),
+        (MEANS, "count_ptr + to, 1.0", "count_ptr + row, 1.0"),
+        (COLUMNS, "x, mask=inside)\n", "x, mask=inside)\n    tl.atomic_add(count_ptr + to, 1.0)\n"),
+        (COLUMNS, "tl.program_id(1) * BLOCK", "tl.program_id(1) * 4"),
+    ],
+)
+def test_other_additions_next_to_rows_stay(source, old, new):
+    assert source.count(old) == 1
+    assert not gathered(source.replace(old, new))
+
+
+def test_columns_that_no_program_has_stay_zero():
+    (whole,) = gathered(MEANS.replace("N, BLOCK=BLOCK)\n    divide", "N, BLOCK=8)\n    divide"))
+    assert "out = torch.zeros(" in whole
