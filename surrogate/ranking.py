@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from solkit.analysis.analyser import Analysed, Analyser
+from solkit.analysis.pool import await_futures
 from solkit.analysis.study import StudyPlan, files_of_problem
 from solkit.core import (
     SOURCE_DEPTHS,
@@ -360,7 +361,7 @@ def _results_in_time(
     if patience_s is None:
         return analyser.analysed(configurations, depth)
     futures = [analyser.submit(configuration, depth) for configuration in configurations]
-    ended, late = wait(futures, patience_s)
+    ended, late = await_futures(futures, patience_s)
     for future in late:
         future.cancel()
     return [future.result() for future in ended]

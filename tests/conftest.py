@@ -99,6 +99,20 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Any:
+    """Fail a test that leaves signals to a handler of its own: later ones would not hear Ctrl-C."""
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGALRM
+    before = [signal.getsignal(number) for number in numbers]
+    result = yield
+    after = [signal.getsignal(number) for number in numbers]
+    if after != before:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+        pytest.fail(f"leaves signals to {after}")
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Any:
     """Fail skips that ``skips.toml`` does not list, where ``CI`` is set."""
     report = yield

@@ -22,7 +22,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union
 
@@ -140,6 +140,23 @@ class PendingAnswer(Future[T]):
         return False
 
 
+def await_futures(
+    futures: Collection[Future[T]], limit_s: float | None
+) -> tuple[list[Future[T]], list[Future[T]]]:
+    """Wait for futures; returns those that ended in time, and the others.
+
+    `concurrent.futures.wait` overlooks the end of a request that is cancelled while it is queued.
+    """
+    ends = [(future, Future[Future[T]]()) for future in futures]
+    for future, end in ends:
+        future.add_done_callback(end.set_result)
+    late = wait([end for _, end in ends], limit_s).not_done
+    return (
+        [future for future, end in ends if end not in late],
+        [future for future, end in ends if end in late],
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """A request, and the future that waits for its answer."""
@@ -225,8 +242,9 @@ class Pool:
             _enqueue(waiting, _Task(source, request, future, convert))
             self._queued += 1
             if self._queued > self._idle and len(self._threads) < self._workers:
-                self._threads.append(threading.Thread(target=self._serve, daemon=True))
-                self._threads[-1].start()
+                thread = threading.Thread(target=self._serve, daemon=True)
+                thread.start()
+                self._threads.append(thread)
             self._changed.notify()
 
     def filling(self) -> contextlib.AbstractContextManager[object]:
@@ -249,17 +267,19 @@ class Pool:
         """Cancel what waits, and end all workers."""
         with self._changed:
             self._closed = True
-            for task in (task for waiting in self._waiting.values() for task in waiting):
-                task.future.cancel()
+            tasks = [task for waiting in self._waiting.values() for task in waiting]
             self._waiting.clear()
             running = list(self._running)
             self._changed.notify_all()
+        for task in tasks:
+            task.future.cancel()
+            task.future.set_running_or_notify_cancel()  # whoever waits: no thread takes it
         for worker in running:
             worker.kill()
         for thread in self._threads:
             thread.join()
         for worker in self._kept:
-            worker.end()
+            self._end(worker)
 
     def _end_unwanted(self) -> None:
         """End the workers whose answers no one wants any more."""
@@ -410,7 +430,7 @@ class Pool:
     def _spare(self, source: Source) -> int:
         """Count the processes that a thread at a file may use, so that all cores have work."""
         with self._changed:
-            busy = len(self._threads) - self._idle
+            busy = self._served.total()
             queued = sum(
                 len(waiting)
                 for other, waiting in self._waiting.items()
@@ -462,8 +482,7 @@ class Pool:
                 held = Counter(worker.source for worker in self._kept)
                 ended = max(self._kept, key=lambda worker: held[worker.source])
                 self._kept.remove(ended)
-        with contextlib.suppress(WorkerError):  # one that outlives being killed harms no answer
-            self._end(ended)
+        self._end(ended)
 
     def _unkept(self, source: Source) -> _Worker | None:
         """Return a kept worker of a file, which is the caller's then; ``None`` if there is none."""
@@ -477,7 +496,8 @@ class Pool:
         if worker is not None:
             with self._changed:
                 self._running.discard(worker)
-            worker.end()
+            with contextlib.suppress(WorkerError):  # outliving being killed, it harms no answer
+                worker.end()
 
 
 def _are_unwanted(tasks: Sequence[_Task]) -> bool:
@@ -526,7 +546,10 @@ class _Worker:
             frame = self._host.call({}, pickle.dumps(call), limit_s=first.limit_s)
             values, seconds, new = self._jobs.read(frame.payload)
             self._stamps = self._stamps.and_(new)
-            return [Answer(value, float(seconds), self._stamps) for value in values]
+            answers = [Answer(value, float(seconds), self._stamps) for value in values]
+            if len(answers) != len(requests):
+                raise WorkerError(f"a worker gave {len(answers)} answers to {len(requests)}")
+            return answers
         except WorkerError:
             raise
         except Exception as error:
@@ -534,7 +557,8 @@ class _Worker:
 
     def kill(self) -> None:
         """End it, from any thread."""
-        self._host.end()
+        with contextlib.suppress(WorkerError):  # as for `Pool._end`
+            self._host.end()
 
     def end(self) -> None:
         """End it and its channel, from the thread that asks it."""

@@ -187,8 +187,9 @@ def _start_process(where: GradingTarget) -> _Started:
         process.stdin.write(json.dumps(setup).encode() + b"\n")
         process.stdin.flush()
     if process.stdout.readline() != _READY:
+        process.communicate()  # it ends with its input
         shutil.rmtree(folder, ignore_errors=True)
-        raise WorkerError(f"the grading process ended with status {process.wait()}")
+        raise WorkerError(f"the grading process ended with status {process.returncode}")
     return _Started(process, folder, key)
 
 

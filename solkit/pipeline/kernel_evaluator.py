@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from solkit.analysis.pool import usable_cores
+from solkit.analysis.pool import await_futures, usable_cores
 from solkit.core import (
     AnalysisStatus,
     Bred,
@@ -250,7 +250,8 @@ class KernelEvaluator:
         futures += self._compiled_ahead.running()
         if not futures:
             return False
-        wait(futures, timeout_s, return_when=FIRST_COMPLETED)
+        if not any(future.done() for future in futures):  # `wait` overlooks those given up
+            wait(futures, timeout_s, return_when=FIRST_COMPLETED)
         return True
 
     def _study_ahead(self, configuration: Configuration, begun: set[Future[Any]]) -> Studied:
@@ -367,7 +368,7 @@ class KernelEvaluator:
                 begun.add(future)
         limit_s = max(_STUDY_S, _STUDY_SHARE * self._studied_s.get(name, 0.0))
         with span("compiling for held-out shapes"):
-            late = wait(list(map(_completion_of, futures)), limit_s).not_done
+            _, late = await_futures(futures, limit_s)
         for future in futures:
             future.cancel()
         if late or any(future.cancelled() for future in futures):
@@ -611,7 +612,7 @@ class KernelEvaluator:
         """Wait for what the original's autotuners will time; what takes too long is given up."""
         listed, self._listed = self._listed, []
         with span("compiling an autotuner's list"):
-            wait(list(map(_completion_of, listed)), _LISTED_S)
+            await_futures(listed, _LISTED_S)
         for future in listed:
             future.cancel()
 
@@ -846,13 +847,6 @@ def _error_of(prospect: PreparedCandidate) -> str:
     """Return why the first kernel that cannot run on the device cannot; empty if all can."""
     errors = (kernel.error for kernel in prospect.result.analysis.own if kernel.error)
     return next(errors, "")
-
-
-def _completion_of(future: Future[T]) -> Future[Future[T]]:
-    """Return a future that ends with another, also if that is cancelled, which `wait` overlooks."""
-    end: Future[Future[T]] = Future()
-    future.add_done_callback(end.set_result)
-    return end
 
 
 def _suspicions(variant: Variant) -> Sequence[Any]:

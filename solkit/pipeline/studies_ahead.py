@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,11 +55,19 @@ class _Awaited(set[Future[Any]]):
 
 @dataclass
 class _Running:
-    """A study that has not ended: of what, what it waits for, and since when it has a thread."""
+    """A study that has not ended.
+
+    Attributes:
+        point: what is studied.
+        awaited: what the study waits for.
+        begun_s: since when it has a thread.
+        is_needed: whether somebody waits for the study, however long.
+    """
 
     point: Point
     awaited: _Awaited
     begun_s: float | None = None
+    is_needed: bool = False
 
     @property
     def is_given_up(self) -> bool:
@@ -66,7 +75,7 @@ class _Running:
 
 
 class StudiesAhead(Generic[T]):
-    """Studies candidates in threads.
+    """Studies candidates in threads; several threads may use it.
 
     Args:
         study: studies a candidate; its error is kept as the study's. What it adds to the set is
@@ -88,20 +97,22 @@ class StudiesAhead(Generic[T]):
         self._running: dict[str, _Running] = {}
         self._given_up: set[str] = set()
         self._took_s: list[float] = []
+        self._lock = threading.RLock()  # a search goes on with its round while it measures
 
     def foresee(self, points: Sequence[Point]) -> None:
         """Study the first that were not studied yet, as far as there are slots.
 
         Late studies are given up if there are not enough.
         """
-        new = [point for point in points if point.configuration.key not in self._futures]
-        for point in new:
-            if self._busy() >= self._slots:
-                self._give_up(self._is_late)
-                return
-            name, running = point.configuration.key, _Running(point, _Awaited())
-            self._running[name] = running
-            self._futures[name] = self._threads.submit(self._run, running)
+        with self._lock:
+            for point in points:
+                if (name := point.configuration.key) in self._futures:
+                    continue
+                if self._busy() >= self._slots:
+                    self._give_up(lambda one: self._is_late(one) and not one.is_needed)
+                    return
+                self._running[name] = running = _Running(point, _Awaited())
+                self._futures[name] = self._threads.submit(self._run, running)
 
     def _run(self, running: _Running) -> T:
         running.begun_s = self._clock_s()
@@ -109,7 +120,7 @@ class StudiesAhead(Generic[T]):
 
     def _busy(self) -> int:
         """Count the studies that hold a slot."""
-        running = tuple(self._running.items())
+        running = self._running.items()
         return sum(not one.is_given_up and not self._futures[name].done() for name, one in running)
 
     def clear(self) -> None:
@@ -117,22 +128,24 @@ class StudiesAhead(Generic[T]):
         self._give_up(lambda _: True)
 
     def _give_up(self, is_unwanted: Callable[[_Running], bool]) -> None:
-        for name, running in tuple(self._running.items()):
-            if running.is_given_up or self._futures[name].done() or not is_unwanted(running):
-                continue
-            if self._is_late(running):
-                self._took_s.append(self._age_s(running))
-            self._given_up.add(name)
-            self._futures[name].cancel()
-            running.awaited.give_up()
+        with self._lock:
+            for name, running in self._running.items():
+                if running.is_given_up or self._futures[name].done() or not is_unwanted(running):
+                    continue
+                if self._is_late(running):
+                    self._took_s.append(self._age_s(running))
+                self._given_up.add(name)
+                self._futures[name].cancel()
+                running.awaited.give_up()
 
     def ended(self) -> list[tuple[Point, Future[T] | None]]:
         """Return the candidates whose studies ended since the last call.
 
         Those that were given up come without a study.
         """
-        names = [name for name in tuple(self._running) if self._futures[name].done()]
-        ended = [(self._running.pop(name), self._futures[name]) for name in names]
+        with self._lock:
+            names = [name for name in self._running if self._futures[name].done()]
+            ended = [(self._running.pop(name), self._futures[name]) for name in names]
         for running, study in ended:
             if not running.is_given_up and study.exception() is None:  # a refusal may be quick
                 self._took_s.append(self._age_s(running))
@@ -140,7 +153,8 @@ class StudiesAhead(Generic[T]):
 
     def running(self) -> list[Future[T]]:
         """Return the studies that did not end by the last call of `ended`."""
-        return [self._futures[name] for name in tuple(self._running)]
+        with self._lock:
+            return [self._futures[name] for name in self._running]
 
     def is_late(self, configuration: Configuration) -> bool:
         """Tell whether a study takes longer than the search should wait."""
@@ -168,16 +182,20 @@ class StudiesAhead(Generic[T]):
     def get(self, configuration: Configuration) -> Future[T] | None:
         """Return the study of a candidate; ``None`` if it has not begun, or was given up.
 
-        One that has not begun would wait for those that were foreseen before it.
+        One that has not begun would wait for those that were foreseen before it. One that has is
+        not given up for being late.
         """
         name = configuration.key
-        future = self._futures.get(name)
-        if future is None or name in self._given_up:
-            return None
-        if future.cancel():
-            del self._futures[name], self._running[name]
-            return None
-        return future
+        with self._lock:
+            future = self._futures.get(name)
+            if future is None or name in self._given_up:
+                return None
+            if future.cancel():
+                del self._futures[name], self._running[name]
+                return None
+            if name in self._running:
+                self._running[name].is_needed = True
+            return future
 
     def close(self) -> None:
         """Give up all studies that have not ended."""

@@ -127,12 +127,14 @@ class ForkServer:
     @property
     def is_alive(self) -> bool:
         """True if the server runs."""
-        return self._process is not None and self._process.wait(0.0) is None
+        process = self._process  # another thread may close it meanwhile
+        return process is not None and process.wait(0.0) is None
 
     @property
     def pid(self) -> int | None:
         """Process id of the server, or of its wrapper; ``None`` if never started."""
-        return None if self._process is None else self._process.pid
+        process = self._process
+        return None if process is None else process.pid
 
     def lend(self) -> socket.socket:
         """Return the end of a further control channel; what it forks ends when that is closed.
@@ -182,7 +184,8 @@ class ForkServer:
         job = where + pickle.dumps(args)
         with self._lock:
             self.start()
-            if output is None and isinstance(self._process, BorrowedServer):
+            process = self._process
+            if output is None and isinstance(process, BorrowedServer):
                 output = descriptor_of(sys.stderr)  # the server's own is the daemon's
         prints = output is not None and output >= 0
         header: dict[str, Any] = {"function": function, "prints": prints, "name": name}
@@ -192,7 +195,7 @@ class ForkServer:
         try:
             return self._fork_job(header, job, sent)
         except WorkerError:
-            if not self._has_died():
+            if not self._has_died(process):
                 raise
             return self._fork_job(header, job, sent)  # by another that takes its place
 
@@ -206,10 +209,15 @@ class ForkServer:
             ours.close()  # so the server kills what it may have forked meanwhile
             raise
 
-    def _has_died(self) -> bool:
-        """Tell whether the server was killed: its socket closes before its exit is visible."""
-        process = self._process
-        return process is not None and process.wait(_REAP_S) is not None
+    def _has_died(self, process: Program | BorrowedServer | Fork | None) -> bool:
+        """Tell whether a server was killed: its socket closes before its exit is visible.
+
+        Another thread may have replaced it by then. One that was closed did not die.
+        """
+        present = self._process
+        if present is None or process is None:
+            return False
+        return present is not process or process.wait(_REAP_S) is not None
 
     def close(self) -> None:
         """End it and all its forks."""
@@ -298,6 +306,7 @@ class Fork:
     def __init__(self, lifeline: socket.socket, server: ForkServer, pid: int | None = None) -> None:
         self._lifeline, self.server = lifeline, server
         self._returncode: int | None = None
+        self._is_reported, self._reading = True, threading.Lock()
         self.pid = self._read_pid() if pid is None else pid
 
     def detach(self) -> socket.socket:
@@ -306,12 +315,20 @@ class Fork:
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the return code as in `subprocess`; ``None`` if it has not ended by then."""
-        if self._returncode is None and is_readable(self._lifeline, timeout_s):
-            answer = _read_number(self._lifeline, _NUMBER.size)
-            # no report: the server was killed, and the system killed its forks
-            self._returncode = _NUMBER.unpack(answer)[0] if answer else -signal.SIGKILL
-            self._lifeline.close()
+        if self._returncode is None:
+            with contextlib.suppress(ValueError):  # another thread has read it, and closed this
+                if is_readable(self._lifeline, timeout_s):
+                    self._read_returncode()
         return self._returncode
+
+    def _read_returncode(self) -> None:
+        with self._reading:
+            if self._returncode is None:
+                answer = _read_number(self._lifeline, _NUMBER.size)
+                # no report: the server was killed, and the system killed its forks
+                self._is_reported = bool(answer)
+                self._returncode = _NUMBER.unpack(answer)[0] if answer else -signal.SIGKILL
+                self._lifeline.close()
 
     @property
     def is_alive(self) -> bool:
@@ -320,8 +337,8 @@ class Fork:
 
     @property
     def is_lost(self) -> bool:
-        """True if the process died with the server."""
-        return not self.server.is_alive
+        """True if the process died with the server, which another one may have replaced."""
+        return not self._is_reported or not self.server.is_alive
 
     def end(self, grace_s: float = 0.0) -> int:
         """Kill it and its descendants; returns its return code.

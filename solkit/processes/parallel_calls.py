@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import multiprocessing
+import pickle
 import signal
 import time
 import warnings
@@ -110,14 +111,15 @@ def _collect_result(
         if not job.answer.poll():
             job.process.kill()
             return stopped(f"was stopped after {limit_s:g} s")
-        result: T = job.answer.recv()
-        return result
-    except EOFError:
+        answer = job.answer.recv_bytes()
+    except (EOFError, OSError):  # the latter within an answer
         job.process.join()
         return failed(f"crashed (exit code {job.process.exitcode})")
     finally:
         job.answer.close()
         job.process.join()
+    result: T = pickle.loads(answer)
+    return result
 
 
 # ---------------------------- A pool of processes that Ctrl-C ends without a word from any of them

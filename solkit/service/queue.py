@@ -8,9 +8,11 @@ import fcntl
 import hashlib
 import json
 import os
+import sqlite3
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import IO, TypeVar
 
 import solkit
 from solkit.core.codec import to_json
-from solkit.errors import InputError
+from solkit.errors import InputError, StorageError
 from solkit.service.requests import Ask, Profile, refuse_paths
 from solkit.service.settings import CPU, QUEUED_FOR_A_GPU, TEMPORARY, QueueSettings, ServiceSettings
 from solkit.service.store import Job, JobStore, Status, new_job
@@ -132,13 +134,14 @@ class JobQueue:
         ends_s = time.monotonic() + seconds
         while True:
             future = self._future_of_job(name)
-            job = await _call_in_thread(lambda: self.store.get(name, owner))
-            left_s = ends_s - time.monotonic()
-            if job.status.is_over or left_s <= 0:
+            try:
+                job = await _call_in_thread(lambda: self.store.get(name, owner))
+                left_s = ends_s - time.monotonic()
+                if job.status.is_over or left_s <= 0:
+                    return job
+                await asyncio.wait([future], timeout=min(left_s, _POLL_S))
+            finally:
                 self._forget_future(name, future)
-                return job
-            await asyncio.wait([future], timeout=min(left_s, _POLL_S))
-            self._forget_future(name, future)
 
     async def cancel(self, name: str, owner: str | None = None) -> Job:
         """Cancel a job; a running one is given up, and its answer dropped.
@@ -192,15 +195,18 @@ class JobQueue:
         backoff_s = _FIRST_BACKOFF_S
         while True:
             began_s = time.monotonic()
-            async with _worker_process(queue) as process:
-                assert process.stdout is not None
-                async for line in process.stdout:
-                    self._wake_waiting(line.decode().strip())
-            queue.deaths += 1
-            for name in await _call_in_thread(
-                lambda: self.store.release(queue.how.name, died=True)
-            ):
-                self._wake_waiting(name)
+            try:
+                async with _worker_process(queue) as process:
+                    assert process.stdout is not None
+                    async for line in process.stdout:
+                        self._wake_waiting(line.decode().strip())
+                queue.deaths += 1
+                for name in await _call_in_thread(
+                    lambda: self.store.release(queue.how.name, died=True)
+                ):
+                    self._wake_waiting(name)
+            except Exception:  # no process is granted, or the disk is full: jobs wait for the next
+                traceback.print_exc()
             lasted = time.monotonic() - began_s > _HEALTHY_S
             backoff_s = _FIRST_BACKOFF_S if lasted else min(2 * backoff_s, _LAST_BACKOFF_S)
             await asyncio.sleep(backoff_s)
@@ -208,7 +214,8 @@ class JobQueue:
     async def _prune_jobs(self) -> None:
         while True:
             await asyncio.sleep(_PRUNED_EVERY_S)
-            await _call_in_thread(lambda: self.store.prune(86400 * self.settings.keep_days))
+            with contextlib.suppress(StorageError, sqlite3.OperationalError):  # the disk is full
+                await _call_in_thread(lambda: self.store.prune(86400 * self.settings.keep_days))
 
 
 @contextlib.asynccontextmanager

@@ -115,11 +115,11 @@ class LabSessions:
         with self._changed:
             self._changed.wait_for(lambda: not self._is_kept)
             self._is_kept = True
-            self._changed.wait_for(lambda: all(e.users == 0 for e in self._open.values()))
-            for bench in self._open.values():
-                bench.lab.close()
-            self._open.clear()
         try:
+            with self._changed:
+                self._changed.wait_for(lambda: all(e.users == 0 for e in self._open.values()))
+                while self._open:
+                    self._open.popitem()[1].lab.close()
             yield
         finally:
             with self._changed:

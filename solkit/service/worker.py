@@ -14,15 +14,18 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import threading
+import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 from solkit.core.codec import from_json
-from solkit.errors import SolkitError
+from solkit.errors import SolkitError, StorageError
 from solkit.service.handlers import JobHandlers
 from solkit.service.settings import TEMPORARY, QueueSettings
 from solkit.service.store import Job, JobStore, Point
@@ -41,15 +44,14 @@ class _Worker:
     def __init__(self, how: QueueSettings, answers: int) -> None:
         self._how, self._answers = how, answers
         self._store, self._workshop = JobStore(how.state), JobHandlers(how)
-        self._queued = threading.Condition()
+        self._queued = threading.Semaphore(0)  # jobs that no thread has looked for yet
 
     def start(self) -> None:
         for number in range(self._how.threads):
             threading.Thread(target=self._work_on_jobs, name=f"job-{number}", daemon=True).start()
 
     def wake(self) -> None:
-        with self._queued:
-            self._queued.notify()
+        self._queued.release()
 
     def _work_on_jobs(self) -> None:
         while True:
@@ -61,8 +63,7 @@ class _Worker:
                     continue
             except Exception:  # the disk is full, or the file locked: a thread must not end
                 traceback.print_exc()
-            with self._queued:
-                self._queued.wait(_POLL_S)
+            self._queued.acquire(timeout=_POLL_S)
 
     def _perform_job(self, job: Job) -> None:
         def tell(progress: str, point: Point | None) -> None:
@@ -71,14 +72,26 @@ class _Worker:
 
         try:
             result = self._workshop.perform(job.kind, job.request, job.owner, tell)
-            self._store.finish(job, result)
+            self._write_end(lambda: self._store.finish(job, result))
         except _UnwantedError:
             pass  # it was cancelled: nobody waits for an answer
         except SolkitError as error:
-            self._store.fail(job, _error_kind(error), str(error))
+            kind, message = _error_kind(error), str(error)
+            self._write_end(lambda: self._store.fail(job, kind, message))
         except Exception as error:
             traceback.print_exc()
-            self._store.fail(job, "WorkerError", f"{type(error).__name__}: {error}")
+            message = f"{type(error).__name__}: {error}"
+            self._write_end(lambda: self._store.fail(job, "WorkerError", message))
+
+    def _write_end(self, write: Callable[[], object]) -> None:
+        """Write how a job ended, for which somebody waits; again if the disk is full, say."""
+        while True:
+            try:
+                write()
+                return
+            except (StorageError, sqlite3.OperationalError):
+                traceback.print_exc()
+                time.sleep(_POLL_S)
 
 
 def _error_kind(error: SolkitError) -> str:

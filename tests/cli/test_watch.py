@@ -56,12 +56,12 @@ def in_place(path, text):
 
 
 @pytest.mark.parametrize("save", [in_place, by_rename, in_two_steps, away_and_back])
-def test_a_save_counts_once_and_as_a_whole(kernel, save):
+def test_a_save_counts_once_and_as_a_whole(kernel, save, monkeypatch):
+    monkeypatch.setattr(_saves, "_EMPTY_S", 60.0)  # however long this machine takes for a save
     results = _saves.watch_saves([str(kernel)], POLL_S)
     next(results)
-    saving = threading.Timer(3 * POLL_S, save, (kernel, "x = 2\n"))
-    saving.start()
     before = time.time()
+    threading.Timer(3 * POLL_S, save, (kernel, "x = 2\n")).start()
     assert before < next(results) <= time.time()
     assert kernel.read_text() == "x = 2\n"
     threading.Timer(20 * POLL_S, in_place, (kernel, "x = 3\n")).start()
@@ -73,9 +73,7 @@ def test_a_save_while_a_page_is_made_is_not_missed(kernel):
     results = _saves.watch_saves([str(kernel)], POLL_S)
     next(results)
     kernel.write_text("x = 22\n")
-    start = time.monotonic()
-    next(results)
-    assert time.monotonic() - start < 1.0
+    next(results)  # without another save
 
 
 def test_sources_beside_the_kernel_are_watched_and_notes_are_not(kernel):

@@ -445,7 +445,7 @@ def test_launches_of_one_kind_that_begin_together_are_one(tmp_path, monkeypatch)
     original = LaunchRecorder._new_counter
 
     def wait(self, key, pending):
-        together.wait(30)
+        together.wait(120)
         return original(self, key, pending)
 
     monkeypatch.setattr(LaunchRecorder, "_new_counter", wait)
@@ -471,7 +471,7 @@ def test_a_fork_waits_for_a_line_that_another_thread_writes(tmp_path):
         def write(self, text):
             file.write(text[:9])
             is_within.set()
-            may_end.wait(30)
+            may_end.wait(120)
             file.write(text[9:])
 
         def __getattr__(self, name):
@@ -480,7 +480,7 @@ def test_a_fork_waits_for_a_line_that_another_thread_writes(tmp_path):
     recorder._file = Slow()
     writer = threading.Thread(target=add, args=(2000,))
     writer.start()
-    is_within.wait(30)
+    is_within.wait(120)
     threading.Timer(0.1, may_end.set).start()
     pid = os.fork()
     if not pid:
@@ -505,12 +505,12 @@ def test_two_threads_may_fork_at_once(tmp_path, monkeypatch):
     def fork_meanwhile():
         recorder_module._hold_all()
         holds.set()
-        may_end.wait(30)
+        may_end.wait(120)
         recorder_module._release_all()
 
     def release():
         let_go()
-        holds.wait(30)
+        holds.wait(120)
 
     monkeypatch.setattr(recorder, "release", release)
     recorder_module._hold_all()

@@ -6,12 +6,14 @@ import json
 import multiprocessing
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from solkit.datasets.kernels import ZOO
 from solkit.errors import InputError, WorkerError
 from solkit.integrations import client as clients
+from solkit.integrations import grading_process
 from solkit.integrations.client import Client, grade_from_json
 from solkit.integrations.grading import FEATURES, Graded, Stage
 from solkit.integrations.grading_process import GradingTarget
@@ -210,3 +212,12 @@ def test_a_process_that_cannot_open_its_recording_says_why(tmp_path):
         assert str(tmp_path) in graded.reasons[0]
     finally:
         by.close()
+
+
+def test_a_process_that_prints_something_else_first_has_failed(tmp_path, monkeypatch):
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho hello\ncat > /dev/null\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(grading_process, "sys", SimpleNamespace(executable=str(program)))
+    with pytest.raises(WorkerError, match="ended with status 3"):
+        grading_process._start_process(GradingTarget(str(PROBLEM)))

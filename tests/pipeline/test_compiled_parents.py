@@ -49,7 +49,7 @@ def parents(monkeypatch):
 
 
 def proposals(futures):
-    written = [future.result(timeout=10) for future in futures]
+    written = [future.result(timeout=120) for future in futures]
     return [proposal.source for _, proposal in filter(None, written)]
 
 

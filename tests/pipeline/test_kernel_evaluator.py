@@ -215,7 +215,7 @@ def test_a_check_that_takes_long_is_not_awaited_and_its_result_comes_later(monke
     monkeypatch.setattr(kernel_evaluator.time, "monotonic", lambda: clock[0])
     evaluator, _ = checking(3)
     evaluator._compiled_ahead = SimpleNamespace(has_result=lambda _: True)
-    evaluator.checks = lambda *_: (Checked.WRONG, f"it differs {may_end.wait(5)}")
+    evaluator.checks = lambda *_: (Checked.WRONG, f"it differs {may_end.wait(120)}")
     variant = Variant("new", "variant")
     point = Point("new", evaluator.original.configuration, 0.0, 0.0)
     evaluator.expect([(variant, SimpleNamespace())])
@@ -271,7 +271,7 @@ def holding_out(compile_at, shapes):
     may_end = threading.Event()
 
     def analysed(configuration, *_):
-        may_end.wait(5)
+        may_end.wait(120)
         return configuration, WELL
 
     unknown = SimpleNamespace(analysis=None)
@@ -294,7 +294,7 @@ def studied_to_the_end(evaluator, points):
     evaluator.foresee(points)
     evaluator.may_end.set()
     for future in evaluator._ahead.running():
-        future.result(5)
+        future.result(120)
 
 
 def test_of_what_is_studied_the_most_promising_are_compiled_for_held_out_shapes_once():
@@ -313,7 +313,7 @@ def test_of_what_is_studied_the_most_promising_are_compiled_for_held_out_shapes_
     for _ in range(2):
         evaluator.foresee(points)
         for future in evaluator._compiled_ahead.running():
-            future.result(5)
+            future.result(120)
     next_ones = range(kernel_evaluator._NEXT)
     assert sorted(compiled, key=str) == sorted(
         [(n, shape) for n in next_ones for shape in (THIRD, SECOND)], key=str
@@ -377,7 +377,7 @@ def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatc
     studied_to_the_end(evaluator, [point])
     evaluator.foresee([point])
     (compiled,) = evaluator._compiled_ahead.running()
-    assert isinstance(compiled.exception(5), InputError)
+    assert isinstance(compiled.exception(120), InputError)
     assert never.cancelled()
     refused = [study for study in evaluator.studied() if study.refused]
     assert [study.point for study in refused] == [point]
@@ -401,10 +401,10 @@ def test_giving_up_what_is_foreseen_ends_what_is_compiled_for_held_out_shapes():
     (point,) = points_of(evaluator, 1)
     studied_to_the_end(evaluator, [point])
     evaluator.foresee([point])
-    assert has_begun.wait(5)
+    assert has_begun.wait(120)
     (compiled,) = evaluator._compiled_ahead.running()
     evaluator.clear_ahead()
-    assert isinstance(compiled.exception(5), InputError)
+    assert isinstance(compiled.exception(120), InputError)
     assert never.cancelled()
     evaluator.close()
 
@@ -413,12 +413,12 @@ def test_giving_up_what_is_foreseen_ends_what_is_compiled_for_held_out_shapes():
 def test_held_out_shapes_have_longer_where_the_own_one_took_long(monkeypatch, own_s, limit_s):
     clock, limits = iter((100.0, 100.0 + own_s)), []
 
-    def wait(_futures, timeout_s):
+    def await_futures(futures, timeout_s):
         limits.append(timeout_s)
-        return SimpleNamespace(not_done=set())
+        return futures, []
 
     monkeypatch.setattr(kernel_evaluator, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(kernel_evaluator, "wait", wait)
+    monkeypatch.setattr(kernel_evaluator, "await_futures", await_futures)
     evaluator = holding_out(lambda _: Future(), [THIRD])
     evaluator.may_end.set()
     evaluator._study_or_earlier(evaluator.original.configuration)
@@ -442,7 +442,7 @@ def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later(
         target=evaluator.measure, args=(point, Variant("id", "")), daemon=True
     )
     measured.start()
-    measured.join(5)
+    measured.join(120)
     ended = not measured.is_alive()
     going_on.set()
     evaluator.close()

@@ -12,6 +12,8 @@ from solkit.errors import InputError
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.tuner.evolution import Point
 
+LIMIT_S = 120.0  # a test that waits for so long has failed
+
 
 def candidates(count):
     configurations = [Configuration("k.py", "kernel", {}, {"BLOCK": n}) for n in range(count)]
@@ -26,7 +28,7 @@ class Gate:
 
     def __call__(self, configuration, _):
         self.began.release()
-        assert self.may_go_on.wait(5)
+        assert self.may_go_on.wait(LIMIT_S)
         return configuration.params["BLOCK"]
 
 
@@ -36,7 +38,7 @@ def begin_and_wait(waits_for, begun):
     answer.add_done_callback(lambda _: ended.set())
     waits_for.add(answer)
     begun.set()
-    assert ended.wait(5)
+    assert ended.wait(LIMIT_S)
 
 
 def test_as_many_are_studied_as_there_are_slots_and_what_ended_makes_room():
@@ -60,7 +62,7 @@ def test_what_takes_long_is_late_until_it_ends():
     now_s, gate, points = [0.0], Gate(), candidates(2)
     studies = StudiesAhead(gate, slots=1, clock_s=lambda: now_s[0])
     studies.foresee(points)
-    assert gate.began.acquire(timeout=5)
+    assert gate.began.acquire(timeout=LIMIT_S)
     assert not studies.is_late(points[0].configuration)
     now_s[0] = 60.0
     assert studies.is_late(points[0].configuration)
@@ -109,13 +111,13 @@ def test_a_late_study_is_given_up_if_something_else_could_have_its_slot():
     points = candidates(2)
     studies = StudiesAhead(study, slots=1, clock_s=lambda: now_s[0])
     studies.foresee(points)
-    assert begun.wait(5)
+    assert begun.wait(LIMIT_S)
     now_s[0] = 60.0
     studies.foresee(points[:1])
     assert studies.running()[0].running()  # nothing else waits
     studies.foresee(points)
     assert len(studies.running()) == 1
-    wait(studies.running(), 5)
+    wait(studies.running(), LIMIT_S)
     assert not studies.is_done(points[0].configuration)
     assert studies.get(points[0].configuration) is None  # its study was cancelled
     assert studies.ended() == [(points[0], None)]
@@ -131,7 +133,7 @@ def test_what_is_cleared_makes_room_at_once():
     studies.clear()
     studies.foresee(points[1:])
     gate.may_go_on.set()
-    wait(studies.running(), 5)
+    wait(studies.running(), LIMIT_S)
     (first, study), (second, answer) = studies.ended()
     assert (first, study, second) == (points[0], None, points[1])
     assert answer.result() == 1
@@ -147,10 +149,10 @@ def test_what_runs_is_given_up_in_the_end():
 
     studies = StudiesAhead(study, slots=1)
     studies.foresee(candidates(1))
-    assert began.wait(5)
+    assert began.wait(LIMIT_S)
     (running,) = studies.running()
     studies.close()
-    assert running.exception(5) is None
+    assert running.exception(LIMIT_S) is None
     assert [answer.cancelled() for answer in answers] == [True]
 
 
@@ -165,7 +167,7 @@ class SlowStudies:
         if configuration.params["BLOCK"] < 0:
             raise InputError("It launches what another does.")
         self.began.release()
-        assert self.may_end.wait(5)
+        assert self.may_end.wait(LIMIT_S)
 
     def ages_given_up(self, points, ages_s):
         """Return when studies were given up, which began at 0 s."""
@@ -181,7 +183,7 @@ class SlowStudies:
 def test_where_all_studies_take_long_all_but_one_have_longer():
     slow, points = SlowStudies(slots=3), candidates(9)
     slow.ahead.foresee(points[:3])
-    assert all(slow.began.acquire(timeout=5) for _ in range(3))
+    assert all(slow.began.acquire(timeout=LIMIT_S) for _ in range(3))
     assert slow.ages_given_up(points[:4], (7.0, 9.0)) == [9.0]
     slow.ahead.foresee(points[:4])  # it takes the slot
     assert slow.ages_given_up(points, (20.0, 30.0)) == []
@@ -193,14 +195,14 @@ def test_where_all_studies_take_long_all_but_one_have_longer():
 def test_a_study_without_a_thread_is_not_late():
     slow, points = SlowStudies(slots=1), candidates(3)
     slow.ahead.foresee(points[:1])
-    assert slow.began.acquire(timeout=5)
+    assert slow.began.acquire(timeout=LIMIT_S)
     slow.now_s = 9.0
     slow.ahead.foresee(points[:2])
     slow.ahead.foresee(points[:2])  # the first is given up, but still has the thread
     slow.now_s = 99.0
     assert not slow.ahead.is_late(points[1].configuration)
     slow.may_end.set()
-    wait(slow.ahead.running(), 5)
+    wait(slow.ahead.running(), LIMIT_S)
     assert slow.ahead.is_done(points[1].configuration)
     slow.ahead.close()
 
@@ -212,18 +214,18 @@ def test_what_is_refused_at_once_does_not_make_others_late():
     ]
     (first, second) = candidates(2)
     slow.ahead.foresee([first])
-    assert slow.began.acquire(timeout=5)
+    assert slow.began.acquire(timeout=LIMIT_S)
     slow.now_s = 7.0
     slow.may_end.set()
-    wait(slow.ahead.running(), 5)
+    wait(slow.ahead.running(), LIMIT_S)
     slow.ahead.ended()
     slow.may_end.clear()
     for point in quick:
         slow.ahead.foresee([point])
-        wait(slow.ahead.running(), 5)
+        wait(slow.ahead.running(), LIMIT_S)
         slow.ahead.ended()
     slow.ahead.foresee([second])
-    assert slow.began.acquire(timeout=5)
+    assert slow.began.acquire(timeout=LIMIT_S)
     slow.now_s = 34.0
     assert not slow.ahead.is_late(second.configuration)
     slow.now_s = 36.0
@@ -237,16 +239,54 @@ def test_what_a_study_waits_for_after_it_was_given_up_is_cancelled():
 
     def study(_, awaited):
         entered.set()
-        assert may_add.wait(5)
+        assert may_add.wait(LIMIT_S)
         answers.append(Future())
         awaited.add(answers[0])
 
     studies = StudiesAhead(study, slots=1)
     studies.foresee(candidates(1))
-    assert entered.wait(5)
+    assert entered.wait(LIMIT_S)
     (running,) = studies.running()
     studies.clear()
     may_add.set()
-    assert running.exception(5) is None
+    assert running.exception(LIMIT_S) is None
     assert answers[0].cancelled()
+    studies.close()
+
+
+def test_a_study_that_somebody_waits_for_is_not_given_up_for_being_late():
+    now_s, gate, points = [0.0], Gate(), candidates(2)
+    studies = StudiesAhead(gate, slots=1, clock_s=lambda: now_s[0])
+    studies.foresee(points[:1])
+    assert gate.began.acquire(timeout=LIMIT_S)
+    needed = studies.get(points[0].configuration)
+    now_s[0] = 60.0
+    studies.foresee(points)
+    gate.may_go_on.set()
+    assert needed.result(LIMIT_S) == 0
+    assert studies.ended() == [(points[0], needed)]
+    studies.close()
+
+
+def test_a_study_is_taken_back_while_another_thread_foresees(monkeypatch):
+    """The thread that foresees waits until the study is gone from all lists."""
+    points, blocked, done = candidates(3), threading.Event(), []
+    studies = StudiesAhead(lambda *_: blocked.wait(LIMIT_S), slots=3)
+    for _ in range(3):
+        studies._threads.submit(blocked.wait, LIMIT_S)
+    studies.foresee(points[:1])
+    other = threading.Thread(target=lambda: done.append(studies.foresee(points[1:])))
+
+    class Futures(dict):
+        def __delitem__(self, name):
+            super().__delitem__(name)
+            other.start()
+            other.join(0.05)  # it cannot go on before the other list is changed
+
+    monkeypatch.setattr(studies, "_futures", Futures(studies._futures))
+    assert studies.get(points[0].configuration) is None
+    other.join(LIMIT_S)
+    assert done == [None]
+    assert len(studies.running()) == 2
+    blocked.set()
     studies.close()

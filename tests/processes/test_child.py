@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from solkit.errors import WorkerError
+from solkit.processes import forkserver
 from solkit.processes.channel import Channel
 from solkit.processes.child import Child
 from solkit.processes.forkserver import DerivedServer, ForkServer, children_of
@@ -308,3 +309,61 @@ def test_modules_that_are_asked_for_are_imported_before_the_fork_and_for_all_lat
         child = start(code, loads=loads)
         assert wait_until(lambda child=child: not child.is_alive)
         assert child.printed_lines() == [f"[{is_loaded}, False]"]
+
+
+@pytest.fixture
+def other_server():
+    server = ForkServer("gc:collect", {})
+    yield server
+    server.close()
+
+
+def kill(server):
+    os.kill(server.pid, signal.SIGKILL)
+    assert wait_until(lambda: not server.is_alive)
+
+
+def test_a_fork_died_with_its_server_though_another_took_its_place(other_server):
+    fork = other_server.fork("time:sleep", (600,), env=os.environ)
+    kill(other_server)
+    other_server.start()
+    assert fork.end() == -signal.SIGKILL
+    assert fork.is_lost
+
+
+def test_a_fork_that_was_killed_is_not_lost(other_server):
+    fork = other_server.fork("time:sleep", (600,), env=os.environ)
+    assert fork.end() == -signal.SIGKILL
+    assert not fork.is_lost
+
+
+def test_a_request_that_a_dead_server_lost_is_made_again_by_the_one_in_its_place(
+    other_server, monkeypatch
+):
+    """Another thread has started it by then."""
+    fork_job = other_server._fork_job
+
+    def lose(*_):
+        monkeypatch.setattr(other_server, "_fork_job", fork_job)
+        kill(other_server)
+        other_server.start()
+        raise WorkerError("gone")
+
+    monkeypatch.setattr(forkserver, "_REAP_S", 0.01)  # for which the new one would be awaited
+    monkeypatch.setattr(other_server, "_fork_job", lose)
+    fork = other_server.fork("builtins:int", env=os.environ)
+    monkeypatch.undo()
+    assert fork.end(LIMIT_S) == 0
+
+
+def test_threads_that_wait_for_one_fork_all_hear_how_it_ended(server, monkeypatch):
+    fork = server.fork("builtins:exit", (3,), env=os.environ)
+    readable, heard = forkserver.is_readable, []
+
+    def hear_first(*_):
+        monkeypatch.setattr(forkserver, "is_readable", readable)
+        heard.append(fork.wait(LIMIT_S))  # as another thread does, after this one has looked
+        return True
+
+    monkeypatch.setattr(forkserver, "is_readable", hear_first)
+    assert (fork.wait(LIMIT_S), heard) == (3, [3])

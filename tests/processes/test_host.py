@@ -18,7 +18,7 @@ from solkit.processes.host import Host, Program, describe_ending, python_command
 LIMIT_S = 60.0
 
 
-def sleeper(code=""):
+def sleeper(code="pass"):
     return Program(python_command(f"{code}; import time; time.sleep(600)"))
 
 

@@ -13,7 +13,7 @@ from solkit.processes.imports import other_thread_imports
 @pytest.fixture
 def slow_module(tmp_path, monkeypatch):
     """A module whose import waits, and the events that say so and end it."""
-    (tmp_path / "slow_to_import.py").write_text("begun.set()\nended.wait(10)\n")
+    (tmp_path / "slow_to_import.py").write_text("begun.set()\nended.wait(120)\n")
     monkeypatch.syspath_prepend(tmp_path)
     begun, ended = threading.Event(), threading.Event()
     monkeypatch.setattr("builtins.begun", begun, raising=False)
@@ -34,7 +34,7 @@ def test_an_import_is_seen_from_other_threads_while_it_lasts(slow_module):
     assert not other_thread_imports()
     thread = threading.Thread(target=import_it)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(120)
     assert other_thread_imports()
     ended.set()
     thread.join()

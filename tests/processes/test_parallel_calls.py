@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -36,6 +38,16 @@ def test_the_others_end_when_a_result_cannot_be_read():
         call_in_forks([unreadable, endless], str, 2, 300.0)
     assert time.monotonic() - start < 60
     assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_ends_within_its_answer_crashed(monkeypatch):
+    def begin_answer(connection, data):
+        os.write(connection.fileno(), data[:6])
+        os._exit(9)
+
+    monkeypatch.setattr(Connection, "_send", begin_answer)  # in the fork: nothing is sent to it
+    (answer,) = call_in_forks([lambda: bytes(100)], str, 1, 300.0)
+    assert answer == "crashed (exit code 9)"
 
 
 def fail():

@@ -88,6 +88,7 @@ class SharedBench:
             try:
                 self.bench.submit([configuration])
             except SolkitError as error:  # e.g. it is not recorded
-                future.set_exception(error)
+                with contextlib.suppress(InvalidStateError):  # withdrawn meanwhile
+                    future.set_exception(error)
             else:
                 self._begun[id(configuration)] = configuration, future

@@ -345,13 +345,18 @@ class ManyBench(Bench):
             return
         try:
             bench = reopened()
-        except (SolkitError, OSError) as error:
+        except Exception as error:  # of a link as well: a thread that ends is awaited for ever
             member.failures += 1
-            member.why = str(error)
+            member.why = str(error) or type(error).__name__
             return
         with self._changed:
-            member.bench, member.why, member.since_s = bench, None, self.clock.now_s()
-            self._assign_groups()
+            is_late = self._is_closed
+            if not is_late:
+                member.bench, member.why, member.since_s = bench, None, self.clock.now_s()
+                self._assign_groups()
+        if is_late:
+            bench.close()
+            return
         self._tell(f"{member.device.name}: is back")
 
     def _next_fault(self) -> BaseException | None:

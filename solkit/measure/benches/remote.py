@@ -182,8 +182,10 @@ class RemoteBench(Bench):
             InputError: a kernel file cannot be used. None is queued then.
             WorkerError: the worker has ended.
         """
-        orders = [self._make_order(configuration, on) for configuration in configurations]
+        orders: list[Order] = []
         try:
+            for configuration in configurations:
+                orders.append(self._make_order(configuration, on))
             self._call_worker("submit", orders)
         except BaseException:
             for order in orders:

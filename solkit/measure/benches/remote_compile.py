@@ -175,7 +175,8 @@ class FarAhead(Ahead):
         except (SolkitError, OSError) as error:
             self._stop_lending(error)
             return self._compile_each(kernel, reference, shape, choices)
-        self.lent += len(choices)
+        with self._counting:
+            self.lent += len(choices)
         return list(done.compiled)
 
     def _stop_lending(self, error: Exception) -> None:

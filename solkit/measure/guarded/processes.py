@@ -346,9 +346,10 @@ def start_ready_pair(server: ForkServer, gpu: str, device: str) -> ReadyPair:
     control, referees = connected_pair()
     requests, candidates = connected_pair()
     ends: list[tuple[Fork, int]] = []
-    with referees, candidates, requests:
+    with referees, candidates, requests, contextlib.ExitStack() as own:
         for function, theirs in ((_REFEREE, referees), (_CANDIDATE, candidates)):
             read, write = os.pipe()
+            own.callback(os.close, read)
             try:
                 fork = server.fork(
                     function,
@@ -365,5 +366,6 @@ def start_ready_pair(server: ForkServer, gpu: str, device: str) -> ReadyPair:
         channel = Channel(control, trusting=True)
         header = {"candidate": candidate.pid, "place": 0}
         channel.send(header, b"", (requests.fileno(),))
+        own.pop_all()
     lifelines = referee.detach(), candidate.detach()
     return ReadyPair(channel, (referee.pid, candidate.pid), lifelines, (one, other))

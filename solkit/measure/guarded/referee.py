@@ -192,7 +192,8 @@ class _Referee:
         poll = select.poll()
         poll.register(self._control, select.POLLRDHUP)
         poll.poll()
-        for group in (*(child.pid for child in self._candidates.values()), os.getpid()):
+        children = list(self._candidates.values())  # the other thread may take one meanwhile
+        for group in (*(child.pid for child in children), os.getpid()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
 

@@ -51,7 +51,7 @@ _REQUEST_S = 1.0  # for a command to send its request, while others wait
 _READY_S = 150.0  # for a new pair to load torch and open its contexts
 _RETRY_S = 2.0  # after the GPU was in use, or a pair could not be started
 _BACKLOG = 64
-_FAILURES = (SolkitError, ClosedError, TimeoutError, OSError)
+_FAILURES = (SolkitError, ClosedError, NonsenseError, TimeoutError, OSError)
 """Errors of a request or of a pair's start, after which the daemon goes on."""
 
 _log = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class Standby:
                 channel.send(answer, b"", lent, _REQUEST_S)
             if lent:
                 self._users.add(descriptor)
-        except (*_FAILURES, NonsenseError, LookupError, TypeError, ValueError, AttributeError):
+        except (*_FAILURES, LookupError, TypeError, ValueError, AttributeError):
             channel.close()
             del self._connections[descriptor]
             if descriptor in self._users:
@@ -203,9 +203,7 @@ class Standby:
     def _server(self, prepare: str, env: Mapping[str, str]) -> ForkServer:
         """Return the fork server of a kind, which loads what its forks need."""
         key = prepare, tuple(sorted(env.items()))
-        if key not in self._servers:
-            self._servers[key] = ForkServer(prepare, env)
-        return self._servers[key]
+        return self._servers.setdefault(key, ForkServer(prepare, env))  # a thread may ask as well
 
     def _tend_processes(self) -> None:
         """Prepare a pair if nothing is in use; end after too long a time, or with too much."""
@@ -241,8 +239,9 @@ class Standby:
             self._fault = f"{type(error).__name__}: {error}"
             if self._ending is None:  # else its server ended meanwhile
                 _log.warning("no processes could be made ready: %s", self._fault)
-        self._retry_s = self._clock() + _RETRY_S
-        self._preparing = None
+        finally:
+            self._retry_s = self._clock() + _RETRY_S
+            self._preparing = None
 
     def _status(self) -> dict[str, Any]:
         pair = "ready" if self._pair else "being started" if self._preparing else self._fault
@@ -252,7 +251,7 @@ class Standby:
             "age_s": self._clock() - self._begun_s,
             "idle_s": 0.0 if self._users else self._clock() - self._used_s,
             "pair": pair or "in use",
-            "servers": [prepare for prepare, _ in self._servers],
+            "servers": [prepare for prepare, _ in list(self._servers)],
             "users": len(self._users),
             "resident_bytes": family_bytes(os.getpid()),
         }
@@ -261,7 +260,7 @@ class Standby:
         for channel in self._connections.values():
             channel.close()
         preparing = self._preparing
-        for server in self._servers.values():
+        for server in list(self._servers.values()):
             server.close()
         if preparing is not None:  # it fails, or starts its server again
             preparing.join(_READY_S)

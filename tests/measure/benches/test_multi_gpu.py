@@ -20,7 +20,7 @@ from solkit.errors import (
     UnknownDeviceError,
     WorkerError,
 )
-from solkit.measure.benches import RecordedBench, WallClock
+from solkit.measure.benches import RecordedBench, WallClock, multi_gpu
 from solkit.measure.benches.multi_gpu import BLAMED_AFTER, ManyBench
 from solkit.roofline.devices import find
 
@@ -262,8 +262,9 @@ def test_what_cannot_be_logged_of_a_blamed_one_reaches_the_driver():
 class Timed:
     """Takes real time for each configuration; `fails` says what happens before the n-th."""
 
-    def __init__(self, takes_s=0.01, fails=None, device="h100-sxm"):
+    def __init__(self, takes_s=0.01, fails=None, device="h100-sxm", before=lambda _: None):
         self.takes_s, self.fails, self.device = takes_s, fails or {}, find(device)
+        self.before = before  # called with the number of each
         self.clock, self.queue, self.count, self.capacity = WallClock(), [], 0, 8
         self.closed, self.threads = False, set()
 
@@ -283,6 +284,7 @@ class Timed:
             self.count += 1
             if self.count in self.fails:
                 raise self.fails.pop(self.count)
+            self.before(self.count)
             time.sleep(self.takes_s)
             config = self.queue.pop(0)
             yield config, outcome(config.params["BLOCK"], device=self.device.key)
@@ -297,15 +299,16 @@ class Timed:
 
 @pytest.mark.slow
 def test_real_benches_work_at_the_same_time():
-    members = [Timed(0.05) for _ in range(3)]
+    met_s = []
+    all_begun = threading.Barrier(3, lambda: met_s.append(time.monotonic()), timeout=60.0)
+    members = [Timed(before=lambda n: n == 1 and all_begun.wait()) for _ in range(3)]
     requested = [at(n) for n in range(30)]
     with ManyBench(members) as bench:
         assert bench.capacity == 24
-        begun = time.monotonic()
         bench.submit(requested)
         measured = list(bench.outcomes())
-        assert time.monotonic() - begun < 1.2  # one would take 1.5 s
-        assert bench.clock.gpu_s() > 2 * 0.4
+        held_s = time.monotonic() - met_s[0]  # each was held by then
+        assert bench.clock.gpu_s() > 3 * held_s
     assert Counter(id(config) for config, _ in measured) == Counter(map(id, requested))
     assert all(got.params == config.params for config, got in measured)
     assert all(member.closed for member in members)
@@ -331,7 +334,7 @@ def test_members_go_on_while_the_driver_thinks():
     with ManyBench([member]) as bench:
         bench.submit([at(n) for n in range(6)])
         next(bench.outcomes())
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while member.count < 6 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert member.count == 6
@@ -384,14 +387,67 @@ def test_what_a_member_does_not_take_is_dropped_and_the_driver_hears_why():
 
 
 def test_after_discarding_what_is_being_timed_is_not_heard_of():
-    member = Timed(0.05)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hold_second(number):
+        if number == 2:
+            begun.set()
+            assert may_end.wait(60.0)
+
+    member = Timed(before=hold_second)
     requested = [at(n) for n in range(8)]
     with ManyBench([member]) as bench:
         bench.submit(requested)
         next(bench.outcomes())
+        assert begun.wait(60.0)
         bench.discard()
         assert bench.pending == 0
+        may_end.set()
         bench.submit(requested[5:])
         measured = [configuration for configuration, _ in bench.outcomes()]
         assert sorted(map(id, measured)) == sorted(map(id, requested[5:]))
         assert member.count <= 2 + 3
+
+
+class Lost(Timed):
+    """Ends at its first configuration; what takes its place is up to `reopen`."""
+
+    def __init__(self, reopen):
+        super().__init__(fails={1: WorkerError("its node is gone")})
+        self.reopen = reopen
+
+    def reopened(self):
+        return self.reopen()
+
+
+def test_a_member_that_is_back_after_the_bench_was_closed_is_closed(monkeypatch):
+    monkeypatch.setattr(multi_gpu, "_REOPEN_S", 0.0)
+    monkeypatch.setattr(multi_gpu, "_END_S", 0.0)
+    opens, may_open, other = threading.Event(), threading.Event(), Timed()
+    closed = threading.Event()
+    other.close = closed.set
+
+    def reopen():
+        opens.set()
+        assert may_open.wait(60.0)
+        return other
+
+    bench = ManyBench([Lost(reopen)])
+    bench.submit([at(0)])
+    while not opens.is_set():
+        bench.poll(0.01)
+    bench.close()
+    may_open.set()
+    assert closed.wait(60.0)
+
+
+def test_a_member_whose_link_fails_in_an_unknown_way_is_gone_in_the_end(monkeypatch):
+    monkeypatch.setattr(multi_gpu, "_REOPEN_S", 0.0)
+
+    def reopen():
+        raise RuntimeError("no such actor")
+
+    with ManyBench([Lost(reopen)]) as bench:
+        bench.submit([at(0)])
+        with pytest.raises(WorkerError, match=r"no GPU is left for 1 .*no such actor"):
+            list(bench.outcomes())

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import fakes
 import pytest
@@ -93,6 +94,21 @@ def test_errors_of_the_worker_are_raised_here(log):
         RemoteBench(partial(Direct, Recorded()), Trade(log))
 
 
+def test_where_one_file_cannot_be_used_none_is_queued(log, monkeypatch):
+    with RemoteBench(partial(Direct, recorded()), Trade(log)) as bench:
+        found = iter([None])
+
+        def find_kernel(*_):
+            for kernel in found:
+                return kernel
+            raise InputError("no such file")
+
+        monkeypatch.setattr(bench, "_find_kernel", find_kernel)
+        with pytest.raises(InputError, match="no such file"):
+            bench.submit([at(1), at(2)])
+        assert bench.pending == 0
+
+
 def test_a_full_disk_loses_nothing(log, monkeypatch):
     with RemoteBench(partial(Direct, recorded()), Trade(log)) as bench:
         bench.submit([at(n) for n in range(8)])
@@ -110,16 +126,21 @@ def _full(*_):
     raise TraceError("no space left")
 
 
-def test_after_discarding_nothing_comes_but_what_was_timed_is_logged(log):
-    kind = recorded(pace=0.1)  # 0.4 s for a handful
-    with RemoteBench(partial(Direct, kind), Trade(log)) as bench:
+def test_after_discarding_nothing_comes_but_what_was_timed_is_logged(log, monkeypatch):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def sleep(_):
+        begun.set()
+        assert may_end.wait(60.0)
+
+    monkeypatch.setattr(bench_server, "time", SimpleNamespace(sleep=sleep))
+    with RemoteBench(partial(Direct, recorded(pace=0.1)), Trade(log)) as bench:
         bench.submit([at(n) for n in range(16)])
-        timing = bench._link.host._bench._members[0].bench._bench
-        deadline = time.monotonic() + 10
-        while not timing._timed and time.monotonic() < deadline:
+        while not begun.is_set():
             assert list(bench.outcomes(bench.clock.now_s() + 0.02)) == []
         bench.discard()
         assert (bench.pending, list(bench.outcomes())) == (0, [])
+        may_end.set()
         bench.submit([at(40)])
         assert [item.params["BLOCK"] for item, _ in bench.outcomes()] == [40]
     assert sorted(row.params["BLOCK"] for row in read(log.path).rows) == [*range(8), 40]

@@ -602,9 +602,11 @@ def test_attempts_that_lose_the_context_share_the_time_limit(monkeypatch):
 
 
 def test_what_earlier_attempts_spent_is_not_there_again():
+    ended = threading.Event()
+
     def ready(channel):
         channel.receive()
-        time.sleep(2.0)
+        ended.wait(60.0)
 
     ours, other = connected_pair()
     threading.Thread(target=ready, args=(Channel(other, trusting=True),), daemon=True).start()
@@ -612,7 +614,8 @@ def test_what_earlier_attempts_spent_is_not_there_again():
     start = time.monotonic()
     with pytest.raises(CandidateError, match="killed after 30 s"):
         remote.settle()
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 20  # half a second, or more on a busy machine
+    ended.set()
 
 
 def test_a_reference_whose_wide_arithmetic_is_slow_leaves_time_to_measure(check):

@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,9 +15,11 @@ from solkit.core import MeasureSettings, Verdict
 from solkit.errors import InputError, WorkerError
 from solkit.measure import Session
 from solkit.measure.guarded import processes
+from solkit.measure.guarded import standby as daemon_module
 from solkit.measure.guarded.standby import Standby, StandbySettings
 from solkit.measure.timing.gpu_lock import gpu_uuid
 from solkit.processes import standby as client
+from solkit.processes.channel import NonsenseError
 from solkit.processes.forkserver import ForkServer
 
 LIMIT_S = 60.0
@@ -281,6 +284,51 @@ def test_nonsense_costs_the_sender_its_connection():
         with pytest.raises(client.ClosedError):
             channel.receive(LIMIT_S)
     assert status()["users"] == 0
+
+
+def test_a_pair_that_sends_nonsense_is_ended_and_the_next_one_prepared(monkeypatch):
+    closed = []
+
+    class Control:
+        def send(self, *_, **__):
+            pass
+
+        def receive(self, _):
+            raise NonsenseError("no frame")
+
+    pair = SimpleNamespace(control=Control(), close=lambda: closed.append(1))
+    monkeypatch.setattr(daemon_module, "start_ready_pair", lambda *_: pair)
+    standby = Standby(StandbySettings(None, "cpu"), client.Identity({}, {}), Clock())
+    for number in (1, 2):
+        standby._retry_s = 0.0
+        standby._tend_processes()
+        if (preparing := standby._preparing) is not None:
+            preparing.join(LIMIT_S)
+        assert (len(closed), standby._preparing, standby._pair) == (number, None, None)
+
+
+def test_a_pair_that_cannot_be_started_leaves_no_pipe_open(monkeypatch):
+    class Gone:
+        def __init__(self):
+            self.forks = 0
+
+        def fork(self, *_, **__):
+            self.forks += 1
+            if self.forks > 1:
+                raise WorkerError("the server is gone")
+            return SimpleNamespace(pid=1)
+
+    opened, closed, pipe, close = [], [], os.pipe, os.close
+
+    def pipe_noted():
+        opened.extend(ends := pipe())
+        return ends
+
+    monkeypatch.setattr(os, "pipe", pipe_noted)
+    monkeypatch.setattr(os, "close", lambda file: (closed.append(file), close(file)))
+    with pytest.raises(WorkerError, match="gone"):
+        processes.start_ready_pair(Gone(), "", "cpu")
+    assert sorted(closed) == sorted(opened)
 
 
 @pytest.mark.usefixtures("daemon")

@@ -253,7 +253,8 @@ def test_a_candidate_that_waits_for_the_gpu_is_not_to_be_relied_upon(run):
     waiting = "import time\ndef kernel(x):\n    time.sleep(0.02)\n    return x * 2\n"
     gpu = Gpu(noise=0.0)
     outcome, _ = run(RIGHT, waiting, usual_ms=(5.0, 5.0), gpu=gpu)
-    (evidence,) = outcome.turns[0].unstable
+    # where this machine is busy the base may wait as well
+    (evidence,) = [why for why in outcome.turns[0].unstable if why.startswith("candidate: ")]
     assert evidence.startswith("candidate: Timed by the referee's clock")
 
 

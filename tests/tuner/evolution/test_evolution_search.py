@@ -509,7 +509,7 @@ def test_what_is_forecast_to_be_hopeless_waits_for_all_that_is_being_proposed():
 
     class Slow(Proposer):
         def propose(self, brief):
-            assert ranked.wait(5)
+            assert ranked.wait(120)
             return super().propose(brief)
 
     ranked, written = threading.Event(), ("compiler", Proposal("9.0 compiled", "compiled", "why"))
@@ -544,7 +544,7 @@ def test_the_first_proposals_are_made_while_the_original_is_measured():
     class Early(Proposer):
         def propose(self, brief):
             requests.append(len(world.measured))
-            assert not requests[1:] or measured.wait(5)
+            assert not requests[1:] or measured.wait(120)
             return super().propose(brief)
 
     class First(Overlapping):
@@ -564,7 +564,7 @@ def test_the_first_proposals_are_ranked_while_the_others_are_written():
         def propose(self, brief):
             for number, proposal in enumerate(super().propose(brief)):
                 if number == 2 and self.asked == 1:
-                    waited.append(ranked.wait(5))
+                    waited.append(ranked.wait(120))
                 yield proposal
 
     class Ranked(Overlapping):
@@ -622,7 +622,7 @@ def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():
     class Slow(Proposer):
         def propose(self, brief):
             if self.asked == 1:
-                waited.append(world.enough.wait(5))
+                waited.append(world.enough.wait(120))
             return super().propose(brief)
 
     waited, world = [], Overlapping()
@@ -968,7 +968,7 @@ def test_a_round_goes_on_while_the_gpu_measures():
     class First(Overlapping):
         def measure(self, point, variant):
             if not self.measured:
-                assert ranked.wait(5)
+                assert ranked.wait(120)
             return super().measure(point, variant)
 
         def rank(self, variants, otherwise_ms):
@@ -1014,7 +1014,7 @@ def test_a_random_order_ends_and_waits_for_what_is_under_way():
             self.waited, self.questions = threading.Event(), 0
 
         def begin(self, work):
-            return super().begin(lambda: work() if self.waited.wait(5) else None)
+            return super().begin(lambda: work() if self.waited.wait(120) else None)
 
         def await_any(self, others, timeout_s):
             self.waited.set()

@@ -258,9 +258,9 @@ def test_a_space_of_a_hundred_million_points():
     def time_of(params):
         return 2.0 ** (sum(abs(math.log2(value / 16)) for value in params.values()) / 4)
 
-    start = time.perf_counter()
+    start = time.process_time()  # others may keep this machine busy
     search = searched(Search(space), 60, time_of)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
     assert search.best[1] < 2.0  # of 1 to 1024; the median of the space is 32
 
 

@@ -231,6 +231,8 @@ class Ahead:
                 env=self._job_environment(),
                 output=output.fileno(),
             )
+            if self._is_closed:  # meanwhile: the fork may have started a server again
+                (server or self._server).close()
             code = job.wait(limit_s)
             if code is None:
                 job.end()

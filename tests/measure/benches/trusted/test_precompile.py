@@ -44,7 +44,7 @@ class FakeServer:
     """Its processes do what the path says; a configuration of "dies" ends its process."""
 
     def __init__(self, *_):
-        self.forks, self.asked, self.fails = 0, [], None
+        self.forks, self.closed, self.asked, self.fails = 0, 0, [], None
 
     def fork(self, function, inputs, *, env, output):
         assert (env["CUDA_VISIBLE_DEVICES"], env["A"]) == ("", "1")
@@ -81,7 +81,7 @@ class FakeServer:
         return FakeFork(0)
 
     def close(self):
-        pass
+        self.closed += 1
 
 
 class FakeFork:
@@ -195,6 +195,18 @@ def test_what_is_left_when_it_is_closed_starts_nothing_anew(working):
     with pytest.raises(WorkerError, match="has ended"):  # as a thread that is still at it would
         working._compile_each(kernel("good.py"), None, {"N": 8}, [{"DO": ""}])
     assert working._server.forks == 0
+
+
+def test_a_server_that_a_thread_starts_as_it_is_closed_is_ended(working, monkeypatch):
+    server, fork = working._server, working._server.fork
+
+    def close_first(*args, **kwargs):
+        working.__exit__()
+        return fork(*args, **kwargs)
+
+    monkeypatch.setattr(server, "fork", close_first)
+    working._compile_each(kernel("good.py"), None, {"N": 8}, [{"DO": ""}])
+    assert (server.forks, server.closed) == (1, 2)
 
 
 def test_a_survey_may_leave_extensions_unbuilt(working):
