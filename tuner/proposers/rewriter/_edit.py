@@ -9,7 +9,7 @@ import ast
 import contextlib
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import libcst as cst
@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     count_uses,
+    free_name,
     integer_literal,
     names_within,
     nodes_within,
@@ -470,6 +471,24 @@ def axis_name(function: JitFunction, axis: int) -> str:
         ):
             return binding.target
     return ""
+
+
+def with_named_programs(launch: Launch) -> Launch:
+    """Return a launch whose function reads the program's index along each axis once, by a name."""
+    function = launch.function
+    calls = calls_within(function.node, "tl.program_id")
+    axes = [grid_axis(call) for call in calls]
+    names = {axis: axis_name(function, axis) for axis in axes if axis is not None}
+    if None in axes or (all(names.values()) and len(calls) == len(names)):
+        return launch
+    taken = set(function.names)
+    names = {axis: free_name(f"program_{axis}", taken) for axis in sorted(names)}
+    head = [parse_statement(f"{name} = tl.program_id({axis})") for axis, name in names.items()]
+    swaps: list[Swap] = [
+        (call, cst.Name(names[axis])) for call in calls if (axis := grid_axis(call)) is not None
+    ]
+    body = [*head, *(replace_each(statement, swaps) for statement in function.body)]
+    return replace(launch, function=replace(function, node=with_body(function.node, body)))
 
 
 def function_reassigns(function: JitFunction, name: str) -> bool:

@@ -77,7 +77,11 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_host_loops,
     without_shared_functions,
 )
-from solkit.tuner.proposers.rewriter.loop_forms import with_indices_of_trips, with_plain_loops
+from solkit.tuner.proposers.rewriter.loop_forms import (
+    with_compared_indices,
+    with_indices_of_trips,
+    with_plain_loops,
+)
 from solkit.tuner.proposers.rewriter.method_calls import with_function_calls
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
@@ -212,6 +216,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     body = _unpacked_within(own.body)
     names = set(function.params) | names_within(*body)
     body = _with_counted_loops(body, [], set(function.constants), names)
+    body = with_compared_indices(body, set(function.constants))
     body = with_plain_loops(body, set(function.params), set(function.constants))
     body = with_own_names(body, set(function.params))
     node = with_body(own.node, body)

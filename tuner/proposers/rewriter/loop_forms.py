@@ -18,6 +18,10 @@
     for at in range(0, n, BLOCK):        for at in range(0, n, BLOCK):
         mask = places < n           →        places_at = at + places
         places += BLOCK                      mask = places_at < n
+
+    for at in range(0, n, BLOCK):        for at in range(0, n, BLOCK):
+        mask = places < n - at      →        places_at = at + places
+                                             mask = places_at < n
 """
 
 from __future__ import annotations
@@ -26,11 +30,12 @@ from collections import Counter
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_of
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Loop,
+    Swap,
     Values,
     argument_of,
     assigned_names,
@@ -47,6 +52,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parse_statement,
     range_loop,
     render_code,
+    replace_each,
     running_updates,
     single_assignment,
     statements_of,
@@ -54,7 +60,11 @@ from solkit.tuner.proposers.rewriter._nodes import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
+from solkit.tuner.proposers.rewriter._operations import (
+    compared_sides,
+    converted_value,
+    is_operation,
+)
 
 _PURE = frozenset("tl.load tl.cdiv tl.sum tl.max tl.min tl.arange tl.zeros tl.full".split())
 
@@ -401,3 +411,72 @@ def _is_whole(node: cst.BaseExpression, body: Body) -> bool:
         render_code(call.args[-1].value) for s in body for call in calls_within(s, "tl.arange")
     }
     return integer_literal(node) is not None or render_code(node) in lengths
+
+
+def with_compared_indices(body: Body, constants: set[str]) -> list[cst.BaseStatement]:
+    """Return statements in which masks compare indices with a loop's end, not with what is left.
+
+    Args:
+        body: the function's statements.
+        constants: parameters that the compiler knows.
+    """
+    return _compared_indices(body, body, constants, set(names_within(*body)))
+
+
+def _compared_indices(
+    body: Body, whole: Body, constants: set[str], taken: set[str]
+) -> list[cst.BaseStatement]:
+    result: list[cst.BaseStatement] = []
+    for statement in body:
+        if inner := statements_of(statement):
+            statement = with_body(statement, _compared_indices(inner, whole, constants, taken))
+        loop, head = range_loop(statement), dict[tuple[str, str], str]()
+        swaps: list[Swap] = []
+        for node in nodes_within(*(loop.body if loop is not None else ())):
+            rest = None if loop is None else _compared_with_rest(node, loop, whole, constants)
+            if rest is None:
+                continue
+            column, passed, end = rest
+            index = column.value if isinstance(column, cst.Subscript) else column
+            key = render_code(passed), render_code(index)
+            name = head.setdefault(key, "") or free_name(f"{key[1]}_at", taken)
+            head[key] = name
+            at = replace_each(column, [(index, cst.Name(name))])
+            mask = parse_expression(f"({render_code(at)} < {render_code(end)})")
+            swaps.append((node, mask))
+        if loop is not None and swaps:
+            lines = [f"{name} = {' + '.join(key)}" for key, name in head.items()]
+            own = [replace_each(s, swaps) for s in loop.body]
+            statement = with_body(loop.node, [*map(parse_statement, lines), *own])
+        result.append(statement)
+    return result
+
+
+def _compared_with_rest(
+    node: cst.CSTNode, loop: Loop, whole: Body, constants: set[str]
+) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
+    """Return ``index``, ``at`` and ``end`` of a mask ``index < end - at``; ``None`` for others.
+
+    The end is that of the loop, `at` a multiple of its variable and the index one of a range: none
+    of them is a float, whose sums are rounded.
+    """
+    sides = compared_sides(node, "<")
+    if sides is None:
+        return None
+    column, rest = sides
+    index = column.value if isinstance(column, cst.Subscript) else column
+    if isinstance(rest, cst.Name) and assigned_names(*whole).count(rest.value) == 1:
+        rest = next(iter(values_of(rest.value, loop.body)), rest)
+    if not is_operation(rest, cst.Subtract) or not isinstance(index, cst.Name):
+        return None
+    end, at = rest.left, rest.right
+    ranges = values_of(index.value, whole)
+    if len(ranges) != 1 or called_name(ranges[0]) != "tl.arange":
+        return None
+    factors = [at.left, at.right] if is_operation(at, cst.Multiply) else [at]
+    codes = {render_code(factor) for factor in factors}
+    is_multiple = loop.name in codes and len(codes - {loop.name}) == len(factors) - 1
+    is_multiple &= codes - {loop.name} <= constants
+    is_end = isinstance(end, cst.Name) and end.value in names_within(loop.stop)
+    fixed = {render_code(end), loop.name} & set(assigned_names(*loop.body))
+    return (column, at, end) if is_multiple and is_end and not fixed else None

@@ -37,7 +37,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     walk_statements,
 )
-from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
+from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
@@ -45,7 +45,7 @@ from solkit.tuner.proposers.rewriter._variants import launch_variants
 class EvenSizes:
     """Sizes that blocks divide need no masks; the original launch stays for others.
 
-    Applies to masks made of ``offsets < size`` joined by ``&``, where the offsets are
+    Applies to masks ``offsets < size``, also next to others that stay, where the offsets are
     ``tl.arange(0, BLOCK)`` plus a program's index times ``BLOCK``, or plus a loop's variable with
     that step, and the size is a parameter. The loop must end with the size, and the grid must have
     as many programs as blocks: masks of others leave whole blocks out.
@@ -82,11 +82,16 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
         mask = argument_of(call, place, "mask")
         if mask is None:
             continue
-        conditions = _conditions(substitute_names(mask, values), launch)
-        if conditions is None:
-            return ""
-        needed.update({f"{size} % {block}": (size, block) for size, block in conditions})
-        pairs.append((call, without_mask(call)))
+        kept = list[str]()
+        for part in conjuncts(mask):
+            conditions = _conditions(substitute_names(part, values), launch)
+            if conditions is None:
+                kept.append(render_code(parenthesized(part)))
+            needed.update({f"{size} % {block}": (size, block) for size, block in conditions or ()})
+        if not kept:
+            pairs.append((call, without_mask(call)))
+        elif len(kept) < len(conjuncts(mask)):
+            pairs.append((mask, parse_expression(" & ".join(kept))))
     tests = [_divisibility_test(size, block, launch) for size, block in needed.values()]
     if not pairs or any(test is None for test in tests):
         return ""

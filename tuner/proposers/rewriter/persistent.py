@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     device_tensor,
     launch_line,
     options_of,
+    with_named_programs,
     with_params,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -40,10 +41,10 @@ _AXES = 2
 class Persistent:
     """Persistent programs: as many as the multiprocessors run at once share all tiles.
 
-    Applies to grids of one or two axes whose indices are named, in functions that have no
-    ``return`` and assign none of their parameters. What is computed ahead of the first use of an
-    index is computed once. Constants become parameters first: how many tiles there are must follow
-    from the same numbers as the blocks.
+    Applies to grids of one or two axes, in functions that have no ``return`` and assign none of
+    their parameters. What is computed ahead of the first use of an index is computed once.
+    Constants become parameters first: how many tiles there are must follow from the same numbers as
+    the blocks.
     """
 
     kind = "persistent"
@@ -58,6 +59,7 @@ class Persistent:
 
 
 def _persistent(text: KernelText, launch: Launch) -> str:
+    launch = with_named_programs(launch)
     function, axes = launch.function, launch.axes
     if axes is None or not 1 <= len(axes) <= _AXES:
         return ""

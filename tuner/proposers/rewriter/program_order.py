@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     program_axis,
     renamed_function,
+    with_named_programs,
     with_params,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -49,7 +50,7 @@ class Grouped:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
+        for launch in map(with_named_programs, text.single):
             function = launch.function
             if not calls_within(function.node, "tl.dot") or calls_within(
                 function.node, "tl.swizzle2d"
@@ -157,7 +158,7 @@ class Swapped:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
+        for launch in map(with_named_programs, text.single):
             function, axes = launch.function, launch.axes
             if axes is None or len(axes) != 2 or calls_within(function.node, "tl.dot"):
                 continue

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from naive_kernels import MATMUL
 from rewriting import HEADER, variants
 
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
+from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
 
 GROUPS = """
@@ -302,3 +304,39 @@ def test_indices_that_something_else_reads_stay(old, new):
 def test_indices_that_grow_by_fractions_stay():
     source = BY_COUNT.replace("cols += BLOCK", "cols += 0.1")  # trips times 0.1 is another number
     assert "cols_at" not in canonical_form(HEADER + source)
+
+
+RESTS = (
+    MATMUL.replace("    for k0 in", "    i = tl.arange(0, BLOCK_K)\n    for k0 in")
+    .replace("k = k0 + tl.arange(0, BLOCK_K)", "k = k0 + i\n        rest = K - k0")
+    .replace("(k[None, :] < K)", "(i[None, :] < rest)")
+    .replace("(k[:, None] < K)", "(i[:, None] < K - k0)")
+)
+COUNTED_RESTS = (
+    RESTS.replace("range(0, K, BLOCK_K)", "range(0, tl.cdiv(K, BLOCK_K))")
+    .replace("K - k0", "K - k0 * BLOCK_K")
+    .replace("k = k0 + i", "k = k0 * BLOCK_K + i")
+)
+
+
+@pytest.mark.parametrize("source", [RESTS, COUNTED_RESTS])
+def test_masks_by_what_is_left_compare_with_the_end(source, is_right):
+    form = canonical_form(HEADER + source)
+    assert "(i_at[None, :] < K)" in form
+    assert "(i_at[:, None] < K)" in form
+    assert variants(EvenSizes(), form.removeprefix(HEADER), M=40, N=24, K=32)
+    assert is_right(form, source, M=40, N=24, K=33)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rest = K - k0", "rest = K - pid_m"),  # no index of the loop
+        ("rest = K - k0", "rest = M - k0"),  # M may be a float, as far as the text says
+        ("    i = tl.arange(0, BLOCK_K)\n", "    i = tl.arange(0, BLOCK_K) * 0.5\n"),
+        ("        rest = K - k0\n", "        rest = K - k0\n        rest = rest + 1\n"),
+    ],
+)
+def test_other_masks_stay(old, new):
+    assert RESTS.count(old) == 1
+    assert "i[None, :] < rest" in canonical_form(HEADER + RESTS.replace(old, new))

@@ -105,12 +105,9 @@ def with_trip(statements):
 @pytest.mark.parametrize(
     ("rewrite", "source", "old", "new"),
     [
-        # blocks beyond the size, which masks leave out
-        (EvenSizes(), MATMUL, "range(0, K, BLOCK_K)", "range(0, K + BLOCK_K, BLOCK_K)"),
-        (EvenSizes(), MATMUL, "triton.cdiv(M, 32)", "triton.cdiv(max(M, N), 32)"),
         # an index that would stay as it is
         (Swapped(), SCALAR_MATMUL, "row = tl.program_id(0)", "row = tl.program_id(0)\n    "
-         "twice = 2 * tl.program_id(0)"),
+         "twice = 2 * tl.num_programs(0)"),
         # the first trip's value is another
         (Hoist(), SCALED, SCALED, LATE_SCALE.replace("    for", "    scale = 1.0\n    for")),
         # a zero that stays
@@ -128,6 +125,20 @@ def test_what_a_rewrite_relies_on_is_proven(rewrite, source, old, new):
     assert old in source
     assert variants(rewrite, source, **THREE_BLOCKS, K=32)
     assert not variants(rewrite, source.replace(old, new), **THREE_BLOCKS, K=32)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mask"),
+    [
+        ("range(0, K, BLOCK_K)", "range(0, K + BLOCK_K, BLOCK_K)", "(k[None, :] < K)"),
+        ("triton.cdiv(M, 32)", "triton.cdiv(max(M, N), 32)", "(m[:, None] < M)"),
+    ],
+)
+def test_masks_of_blocks_beyond_a_size_stay(old, new, mask):
+    (variant,) = variants(EvenSizes(), MATMUL.replace(old, new), **THREE_BLOCKS, K=32)
+    even = variant.split("def matmul_kernel_even(")[1].split("def kernel(")[0]
+    assert mask in even
+    assert "(n[None, :] < N)" not in even
 
 
 PLACES = """

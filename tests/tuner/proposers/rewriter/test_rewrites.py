@@ -637,6 +637,16 @@ def test_sums_of_other_things_are_not_rescaled():
     assert not variants(OnePass(), other, **ROWS)
 
 
+@pytest.mark.parametrize("rewrite", [Grouped(), Persistent()])
+def test_indices_of_programs_need_no_names(is_right, rewrite):
+    inline = MATMUL.replace("    pid_m = tl.program_id(0)\n    pid_n = tl.program_id(1)\n", "")
+    inline = inline.replace("pid_m *", "tl.program_id(0) *").replace(
+        "pid_n *", "tl.program_id(1) *"
+    )
+    (variant,) = variants(rewrite, inline, M=70, N=40, K=16)
+    assert is_right(variant, MATMUL, M=70, N=40, K=16)
+
+
 def test_programs_stay(is_right):
     (variant,) = variants(
         Persistent(), SCALED.replace("    if row >= M:\n        return\n", ""), **ROWS
