@@ -28,7 +28,11 @@ from solkit.tuner.proposers.rewriter._assignments import (
     without_assignments,
 )
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
-from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._memory import (
+    WRITES,
+    may_meet,
+    touches_memory,
+)
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
@@ -40,6 +44,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     count_uses,
+    expression_statement,
     free_name,
     names_read_first,
     names_within,
@@ -58,6 +63,7 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Laun
 from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
     argument_aliases,
+    argument_bases,
     as_blocked_loop,
     without_repeats,
 )
@@ -109,8 +115,10 @@ def _with_fused(launch: Launch, *fusions: _Fusion) -> cst.FunctionDef:
         function = replace(function, node=with_body(function.node, body))
 
 
-def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
-    """Yield pairs of loops over one row with only assignments between."""
+def _adjacent_loops(
+    function: JitFunction, *, stores: bool = False
+) -> Iterator[tuple[int, int, Loop, Loop]]:
+    """Yield pairs of loops over one row with only assignments between, and stores if allowed."""
     places = [(i, loop) for i, s in enumerate(function.body) if (loop := range_loop(s)) is not None]
     for (i, first), (j, second) in itertools.pairwise(places):
         between = function.body[i + 1 : j]
@@ -121,11 +129,12 @@ def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loo
             and (one.block, render_code(one.bound), one.counts)
             == (two.block, render_code(two.bound), two.counts)
         )
-        writes = any(calls_within(node, *WRITES) for node in (first.node, *between, second.node))
+        parts = [s for s in between if not stores or not _is_store(s)]
+        writes = any(calls_within(node, *WRITES) for node in (first.node, *parts, second.node))
         if (
             same
             and not writes
-            and all(single_assignment(statement) is not None for statement in between)
+            and all(single_assignment(statement) is not None for statement in parts)
         ):
             yield i, j, first, second
 
@@ -212,9 +221,11 @@ def _is_only_totalled(name: str, statements: Body) -> bool:
 def _fuse_apart(launch: Launch) -> list[cst.BaseStatement] | None:
     """Return a function's statements with two loops as one that load the same, and no more."""
     body = launch.function.body
-    for i, j, first, second in _adjacent_loops(launch.function):
+    for i, j, first, second in _adjacent_loops(launch.function, stores=True):
         ahead, behind = _around(body[i + 1 : j], set(assigned_names(first.node)))
         if not _are_apart(first, second, ahead, behind):
+            continue
+        if not _stores_may_wait(launch, body[i + 1 : j], second):
             continue
         merged = _merged_loop(launch, first, second, second.body)
         loads = sum(len(calls_within(loop.node, "tl.load")) for loop in (first, second))
@@ -223,12 +234,29 @@ def _fuse_apart(launch: Launch) -> list[cst.BaseStatement] | None:
     return None
 
 
+def _is_store(statement: cst.BaseStatement) -> bool:
+    """Tell whether a statement is a store alone."""
+    call = expression_statement(statement)
+    return call is not None and called_name(call) == "tl.store"
+
+
+def _stores_may_wait(launch: Launch, between: Body, second: Loop) -> bool:
+    """Tell whether stores between two loops may come behind the second."""
+    stores = [call for s in between if _is_store(s) for call in calls_within(s, "tl.store")]
+    loads = [c for s in (*between, second.node) for c in calls_within(s) if touches_memory(c)]
+    loads = [call for call in loads if not any(call is store for store in stores)]
+    bases = [argument_bases(launch, load) for load in loads]
+    stored = [argument_bases(launch, store) for store in stores]
+    return not any(may_meet(one, other) for one in stored for other in bases)
+
+
 def _around(between: Body, results: set[str]) -> tuple[Body, Body]:
     """Return the statements between two loops that need none of the first's results, and others."""
     ahead: list[cst.BaseStatement] = []
     behind: list[cst.BaseStatement] = []
     for statement in between:
         needs = names_within(statement) & {*results, *assigned_names(*behind)}
+        needs |= set(assigned_names(statement)) & names_within(*behind)
         (behind if needs else ahead).append(statement)
     return ahead, behind
 
@@ -239,7 +267,7 @@ def _are_apart(first: Loop, second: Loop, ahead: Body, behind: Body) -> bool:
         set(assigned_names(*part)) for part in ([first.node], [second.node], ahead, behind)
     )
     return not (
-        in_ahead & names_within(first.node, *behind)
+        in_ahead & names_within(first.node)
         or in_behind & names_within(second.node)
         or in_second & names_within(*behind)
         or names_read_first([second.node]) & in_first

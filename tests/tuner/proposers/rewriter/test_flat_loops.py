@@ -138,3 +138,61 @@ def test_other_loops_stay(old, new):
 def test_offsets_in_64_bits_keep_their_terms():
     (flat,) = variants(FlatLoops(), LEAST.replace("* s", "* N"), **FEW)
     assert "x + b * M * N + m * N + element" in flat.removeprefix(HEADER)
+
+
+TWICE = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(x):
+    return x.sum(1), (x * x).sum(1)
+
+
+def inputs(M=3, N=70, device="cuda"):
+    return torch.randn(M, N, device=device)
+
+
+@triton.jit
+def sums(x, y, z, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, N, BLOCK):
+        v = tl.load(x + row * N + at + cols, mask=at + cols < N, other=0.0)
+        total += v
+    place = y + row
+    tl.store(place, tl.sum(total, axis=0))
+    squares = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, N, BLOCK):
+        v = tl.load(x + row * N + at + cols, mask=at + cols < N, other=0.0)
+        squares += v * v
+    tl.store(z + row, tl.sum(squares, axis=0))
+
+
+def kernel(x):
+    y, z = torch.empty(x.shape[0], device=x.device), torch.empty(x.shape[0], device=x.device)
+    sums[(x.shape[0],)](x, y, z, x.shape[1], BLOCK=16)
+    return y, z
+"""
+
+
+def test_a_store_between_loops_waits_for_the_second(is_right):
+    (variant,) = variants(OnePass(), TWICE)
+    assert variant.count("for at in") == 1
+    assert is_right(variant, TWICE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("](x, y, z,", "](x, x, z,"),
+        ("squares += v * v", "squares += v * tl.load(y + row)"),
+        ("squares = tl.zeros((BLOCK,), tl.float32)", "squares = cols * tl.load(y + row)"),
+        ("    squares = ", "    tl.debug_barrier()\n    squares = "),
+        ("    squares = ", "    place = z + row\n    squares = "),
+    ],
+)
+def test_a_store_that_something_between_or_the_second_loop_needs_stays(old, new):
+    assert TWICE.count(old) == 1
+    joined = variants(OnePass(), TWICE.replace(old, new))
+    assert not joined or joined[0].index("tl.store(place") < joined[0].index("place = z + row")
