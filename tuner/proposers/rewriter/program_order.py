@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import libcst as cst
@@ -23,15 +24,23 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
+    Swap,
+    assigned_names,
     calls_within,
+    count_uses,
+    free_name,
+    names_within,
+    nodes_within,
     parenthesized,
     parse_statement,
     parse_statements,
     render_code,
+    replace_each,
     single_assignment,
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
 _GROUPS = (1, 2, 4, 8, 16)
@@ -121,7 +130,8 @@ def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     if not program or _index_axes(function) not in (["0"], ["0", "1"], ["1", "0"]):
         return None
     parts: dict[str, tuple[str, str, int]] = {}
-    for index, statement in enumerate(function.body):
+    body = _with_named_parts(function, program)
+    for index, statement in enumerate(body):
         binding = single_assignment(statement)
         value = None if binding is None else binding.value
         if (
@@ -141,9 +151,34 @@ def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
         f"{first}, {second} = tl.swizzle2d("
         f"{first}, {second}, tl.num_programs(0) // ({tiles}), {tiles}, {group})"
     )
-    body = function.body
     place = max(one, two) + 1
     return [*body[:place], swizzled, *body[place:]]
+
+
+def _with_named_parts(function: JitFunction, program: str) -> list[cst.BaseStatement]:
+    """Return statements in which quotient and remainder of a program's index are names once."""
+    body = function.body
+    nodes = [
+        node
+        for node in nodes_within(*body)
+        if is_operation(node, cst.FloorDivide, cst.Modulo) and render_code(node.left) == program
+    ]
+    divisors = {render_code(node.right) for node in nodes}
+    uses = sum(count_uses(statement, program) for statement in body)
+    needed = {program, *names_within(*(node.right for node in nodes))}
+    places = [i for i, s in enumerate(body) if set(assigned_names(s)) & needed]
+    targets = Counter(assigned_names(*body))
+    if len(divisors) != 1 or uses != len(nodes) + 1 or any(targets[n] > 1 for n in needed):
+        return body
+    taken = set(function.names)
+    names = {"//": free_name("program_m", taken), "%": free_name("program_n", taken)}
+    lines = [f"{name} = {program} {sign} {divisors.copy().pop()}" for sign, name in names.items()]
+    swaps: list[Swap] = [
+        (node, cst.Name(names[render_code(node.operator).strip()])) for node in nodes
+    ]
+    place = max(places) + 1
+    behind = [replace_each(statement, swaps) for statement in body[place:]]
+    return [*body[:place], *map(parse_statement, lines), *behind]
 
 
 class Swapped:

@@ -637,6 +637,12 @@ def test_sums_of_other_things_are_not_rescaled():
     assert not variants(OnePass(), other, **ROWS)
 
 
+def test_quotients_of_programs_need_no_names(is_right):
+    (variant,) = variants(Grouped(), MOVING_MATMUL, M=70, N=40, K=16)
+    assert "program_m, program_n = tl.swizzle2d(" in variant
+    assert is_right(variant, MOVING_MATMUL, M=70, N=40, K=16)
+
+
 @pytest.mark.parametrize("rewrite", [Grouped(), Persistent()])
 def test_indices_of_programs_need_no_names(is_right, rewrite):
     inline = MATMUL.replace("    pid_m = tl.program_id(0)\n    pid_n = tl.program_id(1)\n", "")
