@@ -97,6 +97,9 @@ def tensor_argument(arg: Any, tensor: Any, contents: Contents) -> TensorArgument
     )
 
 
+_CONSTANT = "constexpr"  # among the types of Triton's signatures
+
+
 @dataclass(frozen=True, eq=False)
 class CapturedLaunch:
     """A launch, with the compiler's input.
@@ -121,6 +124,19 @@ class CapturedLaunch:
     def storages(self) -> frozenset[int]:
         """The storages of all of their tensors."""
         return frozenset().union(*self.by_parameter.values())
+
+    @property
+    def passed(self) -> dict[str, Argument]:
+        """The arguments that compiled code gets, in order: no constants, and tuples in parts."""
+        passed: dict[str, Argument] = {}
+        for name, argument in self.arguments.items():
+            kind = self.kernel.signature.get(name)
+            if name in self.parts and isinstance(kind, (tuple, list)):
+                items = enumerate(zip(self.parts[name], kind, strict=False))
+                passed |= {f"{name}[{n}]": part for n, (part, k) in items if str(k) != _CONSTANT}
+            elif str(kind) != _CONSTANT:
+                passed[name] = argument
+        return passed
 
 
 @dataclass(frozen=True)

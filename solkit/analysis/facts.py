@@ -101,15 +101,13 @@ def facts_of(
         facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
 
     def follow(resident: Occupancy) -> Requests:
-        all_arguments, kinds = captured.arguments, captured.kernel.signature
-        arguments = {n: a for n, a in all_arguments.items() if str(kinds.get(n)) != "constexpr"}
         grid = facts.launch.grid
         shared_bytes = facts.shared_bytes or 0
         ptx, widths = compiled.ptx, compiled.widths
         if read is not None:  # no PTX: shared memory is estimated from the layouts
             ptx, widths = "", target.widths(compiled.ptx)
         code = compiled.ttgir, ptx
-        return requests_of(*code, arguments, grid, device, resident, shared_bytes, widths)
+        return requests_of(*code, captured.passed, grid, device, resident, shared_bytes, widths)
 
     lines = source_lines(captured.kernel.function)
     return portable(_with_requests(facts, follow, device), lines)

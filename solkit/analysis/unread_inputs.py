@@ -49,9 +49,8 @@ def _may_read_argument(
         arguments = [launch.arguments.get(load.argument) for load in loads]
         if all(isinstance(argument, TensorArgument) for argument in arguments):
             return any(getattr(argument, "storage", 0) == storage for argument in arguments)
-    function, kinds = parse_module(compiled.ttgir), launch.kernel.signature
-    all_arguments = {n: a for n, a in launch.arguments.items() if str(kinds.get(n)) != "constexpr"}
-    order = parameters_in_order(function, all_arguments)
+    function = parse_module(compiled.ttgir)
+    order = parameters_in_order(function, launch.passed)
     if order is None or not set(names) <= set(order):  # parts of a tuple, say
         return True
     pointers = [ir for name, (ir, _) in zip(order, function.arguments) if name in names]

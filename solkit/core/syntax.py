@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from solkit.core.parsing import syntax_tree
+
 _JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")
 
 
@@ -86,6 +88,61 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
 def names_used_by(node: ast.AST) -> set[str]:
     """Return the names that occur in a piece of code."""
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def returned_values(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a function returns, but not what functions inside it return."""
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from returned_values(node)
+
+
+def takes_outputs(function: ast.FunctionDef, inputs: int, outputs: int) -> bool | None:
+    """Tell whether a function gets its outputs, to be written, behind its inputs.
+
+    Args:
+        function: its definition.
+        inputs: how many it gets.
+        outputs: how many it might get.
+
+    Returns:
+        ``None`` if its parameters admit both.
+    """
+    positional = len(function.args.posonlyargs) + len(function.args.args)
+    if function.args.vararg is not None:  # run(*args)
+        returned = (node for node in returned_values(function) if ast.unparse(node) != "None")
+        return False if any(returned) else None
+    if positional - len(function.args.defaults) > inputs:
+        return True
+    return False if positional < inputs + outputs else None
+
+
+def is_given_outputs(
+    stated: bool | None, text: str, symbol: str, inputs: int, outputs: int
+) -> bool:
+    """Tell whether a benchmark's solution gets outputs as arguments (destination passing).
+
+    SOL-ExecBench and FlashInfer-Bench take that for granted where a solution does not say. Those
+    from before there was a choice return their outputs, as the entry points' parameters tell.
+
+    Args:
+        stated: what the solution says.
+        text: the source with the entry point.
+        symbol: the entry point.
+        inputs: how many the problem has.
+        outputs: how many the problem has.
+    """
+    if stated is not None:
+        return stated
+    try:
+        body = syntax_tree(text).body
+    except SyntaxError:  # in another language
+        return True
+    functions = (node for node in body if isinstance(node, ast.FunctionDef))
+    answers = [takes_outputs(node, inputs, outputs) for node in functions if node.name == symbol]
+    return False not in answers
 
 
 def is_main_guard(statement: ast.stmt) -> bool:

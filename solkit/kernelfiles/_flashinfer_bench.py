@@ -26,6 +26,7 @@ import torch
 from pydantic import Field, model_validator
 
 from solkit.core import Tolerance
+from solkit.core.syntax import is_given_outputs
 from solkit.errors import KernelFileError
 from solkit.kernelfiles._problem_folder import ProblemFiles, ProblemFolderKernel, outputs_that_agree
 from solkit.kernelfiles._records import (
@@ -79,7 +80,7 @@ class _Trace(Record):
 class _Spec(Record):
     language: Literal["python", "triton", "cpp", "cuda", ForeignLanguage]
     entry_point: Name
-    destination_passing_style: bool = True
+    destination_passing_style: bool | None = None
     binding: Literal["tvm-ffi", "torch"] | None = None
 
 
@@ -124,7 +125,7 @@ def load_definition(path: str, solution: str | None) -> FlashInferBenchKernel:
         candidate = (
             of_python_file(solution, arguments)
             if record is None
-            else _solution_of_record(record, solution)
+            else _solution_of_record(record, solution, definition)
         )
     return FlashInferBenchKernel(
         ProblemFiles(
@@ -172,9 +173,13 @@ def _read_workloads(root: Path, name: str) -> list[WorkloadRecord]:
     return [trace.workload for trace in traces if trace.definition == name]
 
 
-def _solution_of_record(record: _Solution, path: str) -> Solution:
+def _solution_of_record(record: _Solution, path: str, definition: Definition) -> Solution:
     sources, spec = record.texts(path), record.spec
     file, symbol = split_entry(spec.entry_point, sources, path)
+    stated, sizes = (
+        spec.destination_passing_style,
+        (len(definition.inputs), len(definition.outputs)),
+    )
     is_compiled = spec.language in ("cpp", "cuda")
     libraries = ("-lcuda", "-lcublas") if any(name.endswith(".cu") for name in sources) else ()
     return Solution(
@@ -183,7 +188,7 @@ def _solution_of_record(record: _Solution, path: str) -> Solution:
         symbol=symbol,
         sources=sources,
         builder=(spec.binding or "tvm-ffi") if is_compiled else "python",
-        destination_passing=spec.destination_passing_style,
+        destination_passing=is_given_outputs(stated, sources[file], symbol, *sizes),
         flags=BuildFlags(ldflags=libraries if spec.binding != "torch" else ()),
     )
 

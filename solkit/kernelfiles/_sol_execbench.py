@@ -26,6 +26,7 @@ import torch
 from pydantic import AliasChoices, Field, model_validator
 
 from solkit.core import Tolerance
+from solkit.core.syntax import is_given_outputs
 from solkit.errors import KernelFileError
 from solkit.kernelfiles._drawing import to_torch_dtype
 from solkit.kernelfiles._problem_folder import ProblemFiles, ProblemFolderKernel
@@ -91,7 +92,7 @@ class _CompileOptions(Record):
 class _Spec(Record):
     languages: Annotated[tuple[Union[_PythonLanguage, _CompiledLanguage], ...], Field(min_length=1)]
     entry_point: Name
-    destination_passing_style: bool = True
+    destination_passing_style: bool | None = None
     compile_options: _CompileOptions | None = None
 
     @model_validator(mode="before")
@@ -157,13 +158,17 @@ def _read_solution(path: str, definition: Definition) -> Solution:
         )
     sources, spec = record.texts(path), record.spec
     file, symbol = split_entry(spec.entry_point, sources, path)
+    stated, sizes = (
+        spec.destination_passing_style,
+        (len(definition.inputs), len(definition.outputs)),
+    )
     return Solution(
         path=path,
         entry_file=file,
         symbol=symbol,
         sources=sources,
         builder="torch" if _COMPILED.intersection(spec.languages) else "python",
-        destination_passing=spec.destination_passing_style,
+        destination_passing=is_given_outputs(stated, sources[file], symbol, *sizes),
         flags=_compiler_flags(spec.compile_options),
     )
 

@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from solkit import userdata
 from solkit.core.parsing import syntax_tree
+from solkit.core.syntax import takes_outputs
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles._source import advice_to_install, import_file
 
@@ -170,20 +171,15 @@ def of_python_file(path: str, arguments: int) -> Solution:
     """
     text = Path(path).read_text(encoding="utf-8")
     name = Path(path).name
-    return Solution(path, name, "run", {name: text}, "python", _takes_over(text, path, arguments))
-
-
-def _takes_over(text: str, path: str, arguments: int) -> bool:
-    """Tell whether the top-level function ``run`` needs more than that many arguments."""
     try:
-        tree = syntax_tree(text)
+        functions = [node for node in syntax_tree(text).body if isinstance(node, ast.FunctionDef)]
     except SyntaxError as error:
         raise KernelFileError(f"is not valid Python: {error.msg}", path, error.lineno) from error
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "run":
-            positional = len(node.args.posonlyargs) + len(node.args.args)
-            return positional - len(node.args.defaults) > arguments
-    raise KernelFileError("has no function run(); expected def run(<inputs>): ...", path)
+    runs = [node for node in functions if node.name == "run"]
+    if not runs:
+        raise KernelFileError("has no function run(); expected def run(<inputs>): ...", path)
+    takes = bool(takes_outputs(runs[0], arguments, 0))
+    return Solution(path, name, "run", {name: text}, "python", takes)
 
 
 def _build_with_torch(solution: Solution, folder: Path, files: list[str]) -> Any:

@@ -1,8 +1,9 @@
 """A hint: a better configuration of a scored kernel that the surrogate expects, if it is sure.
 
 A look, not a search: a sample of the space is captured, the promising few and the scored
-configuration are lowered, and nothing is compiled or measured. It takes about a second, and stops
-where that is not enough. `solkit rank` looks at the whole space. ``SOLKIT_HINTS=0`` in the
+configuration are lowered, and nothing is compiled or measured. It takes about a second. Where that
+is not enough, the look is given up: capturing a language that generates its kernels (Helion) takes
+seconds for each configuration. `solkit rank` looks at the whole space. ``SOLKIT_HINTS=0`` in the
 environment looks nowhere.
 
 The gain must exceed what forecasts of one kernel at one shape differ by when they are equal. Such
@@ -21,8 +22,10 @@ import hashlib
 import json
 import math
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -43,13 +46,13 @@ if TYPE_CHECKING:
     from solkit.surrogate.plan import Plan, Ranked
 
 LIMIT_S = 2.0
-"""Looking takes this long at the most, but for a step that has begun."""
+"""Looking takes this long at the most, but for a step that has begun, which gets `_STEP_S`."""
 
 _OFF = "SOLKIT_HINTS"
 _CAPTURED = 64
 _LOWERED = 8
 _STEP_S = 10.0
-"""Limit for one candidate that hangs."""
+"""Limit for one candidate that hangs, and for all candidates of a look."""
 _FALSE = 0.1
 
 
@@ -126,7 +129,10 @@ class _HintSearch:
         model = Surrogate.load().without_language()  # to load a language model takes too long
         path, reference = problem_files(self.report.kernel, None)
         own = dict(result.params)
-        with Analyser(self.report.device, limit_s=_STEP_S, run_limit_s=_STEP_S / 2) as analyser:
+        with (
+            Analyser(self.report.device, limit_s=_STEP_S, run_limit_s=_STEP_S / 2) as analyser,
+            _given_up_late(analyser, _STEP_S),
+        ):
 
             def plan_at_depth(depth: Depth, candidates: Sequence[Params]) -> Plan:
                 settings = RankSettings(depth, everything=True, incumbent=own, explained=0)
@@ -145,6 +151,24 @@ class _HintSearch:
     def _check_time(self, needed_s: float) -> None:
         if time.perf_counter() > self.deadline - needed_s:
             raise _LateError("no time is left to look for better configurations")
+
+
+@contextlib.contextmanager
+def _given_up_late(analyser: Analyser, limit_s: float) -> Iterator[None]:
+    """Cancel after some seconds what an analyser was asked for.
+
+    Raises:
+        SolkitError: someone waited for that.
+    """
+    timer = threading.Timer(limit_s, analyser.give_up_rankings)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except CancelledError as error:
+        raise _LateError(f"looking for better configurations took over {limit_s:g} s") from error
+    finally:
+        timer.cancel()
 
 
 def _other_candidates(plan: Plan, own: Params) -> list[Ranked]:

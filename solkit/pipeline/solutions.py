@@ -16,7 +16,7 @@ from typing import Any
 
 from solkit.core import KernelFile
 from solkit.core.parsing import syntax_tree
-from solkit.core.syntax import jitted_functions
+from solkit.core.syntax import is_given_outputs, jitted_functions
 from solkit.errors import InputError, UnsupportedError
 
 ENTRY = "run"
@@ -65,7 +65,9 @@ def text_of_solution(path: str, file: KernelFile) -> str:
     text = source.get("content") or (Path(path).parent / name).read_text(encoding="utf-8")
     _require_triton(path, text, languages)
     definition = _read(file.problem.path)
-    written = definition["outputs"] if spec.get("destination_passing_style", True) else ()
+    stated, symbol = spec.get("destination_passing_style"), file.candidate.name
+    sizes = len(definition["inputs"]), len(definition["outputs"])
+    written = definition["outputs"] if is_given_outputs(stated, text, symbol, *sizes) else ()
     return _with_entry(text, file.candidate.name, (list(definition["inputs"]), list(written)), path)
 
 

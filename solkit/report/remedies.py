@@ -196,7 +196,7 @@ IN_CUDA = {
     "contended atomics": (
         "{place}: atomics at one address wait for one another, {operations:,} at the busiest of "
         "{addresses:,}. Count or add up in shared memory or registers first (a warp's by "
-        "__reduce_add_sync), and make one atomic a block."
+        "__reduce_add_sync), make one atomic a block, and let fewer blocks loop over more."
     ),
     "dispatch": (
         "{kernel} has {evidence}: use larger blocks, or fewer that loop (a grid-stride loop)."

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import importlib
 import linecache
+import os
 import subprocess
 import sys
 import warnings
@@ -501,6 +502,25 @@ def test_extensions_are_not_built_and_fail_when_called(in_child):
         return True
 
     assert in_child(build)
+
+
+def test_operators_of_an_extension_are_called_as_its_functions(in_child):
+    def check():
+        from torch.utils.cpp_extension import load_inline
+
+        text = """TORCH_LIBRARY(strange, m) { m.def("twice", twice); m.def("plus(Tensor x)"); }
+        TORCH_LIBRARY_IMPL(strange, CUDA, m) { m.impl("plus", &plus); }"""
+        os.environ["TORCH_CUDA_ARCH_LIST"] = "8.0 9.0a+PTX"
+        load_inline("name", cpp_sources=text, cuda_sources="", is_python_module=False)
+        torch.library.register_fake("strange::plus")(lambda x: x)
+        calls = []
+        with fake_cuda.extension_calls(lambda *call: calls.append(call[:3])):
+            torch.ops.strange.twice(1)
+            torch.ops.strange.plus.default(2)
+        assert [call[1:] for call in calls] == [("twice", (1,)), ("plus", (2,))]
+        assert "-gencode=arch=compute_90a,code=sm_90a" in calls[0][0].flags
+
+    in_child(check)
 
 
 LOG = """Error building extension 'name': [1/2] nvcc -O3 cuda.cu

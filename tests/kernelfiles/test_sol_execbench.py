@@ -308,6 +308,26 @@ def test_a_solution_in_destination_passing_style_is_given_zeroed_outputs(tmp_pat
     assert torch.equal(loaded.with_destinations().run_kernel()[0], want)
 
 
+@pytest.mark.parametrize(
+    ("head", "gets_outputs"),
+    [
+        ("run(x, factor, y): y.copy_", True),
+        ("run(x, factor, y=None): return ", True),  # both are possible: the benchmark's default
+        ("run(x, factor): return ", False),
+        ("run(x, factor=2.0, *, block=64): return ", False),
+        ("run(*args): print", True),
+        ("run(*args): return ", False),
+    ],
+)
+def test_an_entry_point_tells_whether_it_gets_outputs_if_its_record_does_not(
+    tmp_path, head, gets_outputs
+):
+    folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
+    text = f"def {head}(1)\n"
+    mine = write_json(tmp_path / "s.json", solution({"main.py": text}, "main.py::run"))
+    assert (on_cpu(folder, mine).destinations is not None) is gets_outputs
+
+
 @pytest.mark.parametrize("returned", ["x * factor", "(x * factor,)", "{'y': x * factor}"])
 def test_a_solution_may_return_its_outputs(tmp_path, returned):
     folder = sol_folder(tmp_path / "p", [workload("a", M=4)])

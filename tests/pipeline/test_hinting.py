@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 from statistics import NormalDist
 from types import SimpleNamespace
@@ -163,6 +164,15 @@ def test_there_is_no_time_to_look(report):
     late = hinting._HintSearch(report, deadline=0.0)
     with pytest.raises(hinting._LateError, match="no time is left"):
         late.at(report.results[0])
+
+
+def test_a_look_that_takes_long_is_given_up():
+    forecasts = Future()
+    with (
+        pytest.raises(hinting._LateError, match=r"over 0\.01 s"),
+        hinting._given_up_late(SimpleNamespace(give_up_rankings=forecasts.cancel), 0.01),
+    ):
+        forecasts.result(5)
 
 
 def test_cuda_is_not_compiled_for_a_hint(report, monkeypatch):

@@ -161,8 +161,31 @@ def pick_into(dst, src, idx):
 """
     result = started(tmp_path, HEAD + text)
     assert constant(result.text, "OUTPUTS") == ("dst",)
+    grid = "    def grid(meta):\n        return (idx.numel(),)\n\n    pick[grid]("
+    nested = started(tmp_path, HEAD + text.replace("    pick[(idx.numel(),)](", grid))
+    assert constant(nested.text, "OUTPUTS") == ("dst",)
     assert "idx = torch.randint(" in result.text
     assert "dst = torch.empty(" in result.text
+
+
+def test_comments_beside_parameters_name_the_dimensions(tmp_path):
+    head = """def pool(
+    x: torch.Tensor,  # [total, heads, 64]
+    w: torch.Tensor,  # weights (heads, window)
+    y: torch.Tensor,  # (optional)
+    window: int,
+):
+    assert y.shape == (heads, total)
+    assert x.dtype == w.dtype
+    pick[(1,)](x, w, y, 8)
+"""
+    result = started(tmp_path, HEAD + "@triton.jit\ndef pick(x, w, y, n): ...\n" + head)
+    assert "x = torch.randn(total, heads, 64, dtype=dtype" in result.text
+    assert "w = torch.randn(heads, window, dtype=dtype" in result.text
+    assert "y = torch.randn(heads, total, dtype" in result.text
+    assert "dtype=torch.float32, device" in result.text
+    assert "window = " not in result.text  # it is a size
+    assert "return (x, w, y, window)" in result.text
 
 
 @pytest.mark.parametrize(
@@ -308,6 +331,28 @@ def test_launchers_of_every_language_are_found(tmp_path, language):
     result = started(tmp_path, around + OTHERS[language])
     assert (result.chosen, result.others) == ("scale", ())
     assert "Launching nothing, with as many arguments: plain" in result.text
+
+
+def test_cutile_says_what_a_launch_writes(tmp_path):
+    text = OTHERS["cutile"].replace("scale(x):\n    out = torch.empty_like(x)", "scale(x, out):")
+    result = started(tmp_path, "import torch" + text.replace("    return out\n", ""))
+    assert constant(result.text, "OUTPUTS") == ("out",)
+    assert "out = torch.empty(" in result.text
+
+
+@pytest.mark.parametrize("language", ["cutile", "cute", "tilelang"])
+def test_code_for_the_gpu_alone_is_told_what_is_missing(tmp_path, language):
+    text = OTHERS[language].partition("def scale")[0]
+    with pytest.raises(KernelFileError, match=r"has code for the GPU \(\w+.*\), which a function"):
+        started(tmp_path, text)
+    with pytest.raises(KernelFileError, match="write one that takes PyTorch's tensors"):
+        started(tmp_path, OTHERS[language], "build" if language == "tilelang" else "body")
+
+
+def test_functions_named_like_those_of_a_kernel_file_are_told_apart(tmp_path):
+    text = "def check(sizes): ...\ndef valid(params, shape): return True\n"
+    result = started(tmp_path, HEAD + ADD + LAUNCHER + text)
+    assert "import valid, add_kernel" in result.text
 
 
 def test_a_file_whose_launchers_take_no_tensors_is_told_what_is_missing(tmp_path):

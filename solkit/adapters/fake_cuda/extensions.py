@@ -10,12 +10,15 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from solkit.adapters.fake_cuda.attention import flex_attention_of, plain_causal_biases
 from solkit.adapters.fake_cuda.guesses import user_line
@@ -141,16 +144,44 @@ def _load_replacement(
         flags = [
             _split_words(arguments.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")
         ]
-        extension = Extension(
-            _with_headers(texts_of(arguments), _header_folders(arguments, *flags)), *flags
-        )
+        texts = _with_headers(texts_of(arguments), _header_folders(arguments, *flags))
+        extension = Extension(texts, (*flags[0], *_listed_architectures(flags[0])), flags[1])
         _build_extension(module, build, args, kwargs)
         _refuse_undeclared(arguments)
         if error := _failures[-1](extension) if _failures else "":
             raise RuntimeError(f"Error building extension '{arguments.get('name')}': {error}")
-        return _Module(extension)
+        loaded = _Module(extension)
+        _register_operators(loaded, str(arguments.get("name")))
+        return loaded
 
     return load_extension
+
+
+_LIBRARY = re.compile(
+    r"\bTORCH_LIBRARY(?:_FRAGMENT)?\s*\(\s*(\w+)\s*,\s*\w+\s*\)(.*?)(?=\bTORCH_LIBRARY|\Z)",
+    re.DOTALL,
+)
+_OPERATOR = re.compile(r"\.def\(\s*(?:TORCH_SELECTIVE_SCHEMA\(\s*)?\"(?:\w+::)?(\w+)")
+_libraries: list[torch.library.Library] = []  # an operator lives as long as its library
+
+
+def _register_operators(module: _Module, name: str) -> None:
+    """Let ``torch.ops`` have what an extension defines there instead of in a Python module.
+
+    A function stands in for the operator, which is defined all the same: a program may register
+    its fake.
+    """
+    for text, _, _ in module._extension.texts:
+        for library in _LIBRARY.finditer(text):
+            space = name if library[1] == "TORCH_EXTENSION_NAME" else library[1]
+            own = torch.library.Library(space, "FRAGMENT")
+            _libraries.append(own)
+            for operator in _OPERATOR.findall(library[2]):
+                function = getattr(module, operator)
+                function.default = function
+                with contextlib.suppress(RuntimeError):  # it was built, or is loaded again
+                    own.define(f"{operator}() -> ()")
+                setattr(getattr(torch.ops, space), operator, function)
 
 
 def _refuse_undeclared(arguments: Mapping[str, Any]) -> None:
@@ -175,6 +206,16 @@ def _refuse_undeclared(arguments: Mapping[str, Any]) -> None:
 
 def _split_words(value: Any) -> tuple[str, ...]:
     return tuple(map(str, _as_list(value)))
+
+
+def _listed_architectures(flags: Sequence[str]) -> Iterator[str]:
+    """Yield the options that ``TORCH_CUDA_ARCH_LIST`` becomes where no option names one."""
+    if any("arch" in flag for flag in flags):
+        return
+    listed = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
+    for major, minor, feature in re.findall(r"\b(\d+)\.(\d)([af]?)", listed):
+        number = f"{major}{minor}{feature}"
+        yield f"-gencode=arch=compute_{number},code=sm_{number}"
 
 
 def _header_folders(arguments: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:

@@ -111,7 +111,7 @@ def _compile_one_source(
     start = time.perf_counter()
     major, minor = device.compute_capability
     text = std + _header_replacements(source) + source.device_text(100 * major + 10 * minor)
-    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *_options_of(flags)]
+    options = [f"-arch={_architecture(source, flags, device)}", *_OPTIONS, *_options_of(flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
@@ -185,9 +185,16 @@ def _header_replacements(source: Source) -> str:
     return "".join(Path(__file__).with_name(name).read_text() for name in names)
 
 
-def _architecture(source: Source, device: Device) -> str:
-    """As torch asks nvcc for; the architecture-specific one if its instructions are used."""
+def _architecture(source: Source, flags: Sequence[str], device: Device) -> str:
+    """Return the architecture as torch asks nvcc for it.
+
+    The architecture-specific one, or the one of a family, if the options name it
+    (``-gencode=arch=compute_100a,code=sm_100a``) or its instructions are used.
+    """
     major, minor = device.compute_capability
+    named = re.search(rf"(?:sm|compute)_{major}{minor}([af])\b", " ".join(flags))
+    if named:
+        return f"sm_{major}{minor}{named[1]}"
     special = major >= 9 and re.search(r"\b(wgmma|setmaxnreg|tcgen05)\b", source.text)
     return f"sm_{major}{minor}{'a' if special else ''}"
 

@@ -213,7 +213,8 @@ def recording(into: CudaRecording | None = None) -> Iterator[CudaRecording]:
 
 
 _BOUND = r"""\.(?:def|impl)\(\s*"{name}(?:\([^"]*)?"\s*,\s*
-    (?:torch::dispatch\([^,]*,\s*|TORCH_FN\(|static_cast<.*?>\(|py::overload_cast<.*?>\(|[&(\s])*
+    (?:torch::dispatch\([^,]*,\s*|TORCH_FN\(|(?:torch::)?wrap_pybind_function(?:_no_gil)?\(
+        |static_cast<.*?>\(|py::overload_cast<.*?>\(|[&(\s])*
     (?:\w+::)*(\w+)"""
 
 

@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,17 +142,24 @@ def _topmost_functions(source: Source, names: list[str]) -> list[str]:
 
 
 def _choose_candidate(source: Source, candidates: list[str], function: str | None) -> str:
+    launching = [name for name in source.functions if name in source.launching]
+    on_device = ", ".join(source.device_functions[:_MOST_LISTED])
+    if function in source.device_functions or not (candidates or launching or not on_device):
+        raise KernelFileError(
+            f"has code for the GPU ({on_device}), which a function must launch: write one that "
+            "takes PyTorch's tensors",
+            source.path,
+        )
     if function is not None:
         if _can_be_started(source, function):
             return function
         raise KernelFileError(
             f"has no function, kernel or class with forward() named {function!r}; it has: "
-            f"{_list_usable(source) or 'none'}",
+            f"{_list_usable(source, source.functions) or 'none'}",
             source.path,
         )
     if candidates:
         return candidates[0]
-    launching = [name for name in source.functions if name in source.launching]
     names = ", ".join(launching[:_MOST_LISTED])
     lacks = (
         f"launches kernels only where the tensors are made ({names}): write a function that takes "
@@ -160,15 +168,15 @@ def _choose_candidate(source: Source, candidates: list[str], function: str | Non
         else "has no @triton.jit function, and no function or class that launches a kernel of any "
         "language that SolKit reads"
     )
+    usable = _list_usable(source, launching or source.functions)
     raise KernelFileError(
-        f"{lacks}, or name what to score with --function: "
-        f"{_list_usable(source) or 'the file defines nothing'}",
+        f"{lacks}, or name what to score with --function: {usable or 'the file defines nothing'}",
         source.path,
     )
 
 
-def _list_usable(source: Source) -> str:
-    every = (*source.functions, *source.classes, *source.entries)
+def _list_usable(source: Source, functions: Iterable[str]) -> str:
+    every = (*functions, *source.classes, *source.entries)
     usable = [name for name in every if _can_be_started(source, name)]
     return ", ".join(usable[:_MOST_LISTED]) + (", …" if len(usable) > _MOST_LISTED else "")
 

@@ -1,4 +1,4 @@
-"""Pointers of a Triton kernel: which parameters are read, written and hold indices.
+"""Pointers of a kernel in Triton or cuTile: which parameters are read, written and hold indices.
 
 From the syntax tree alone. A pointer is followed through sums, views and the kernel's own helpers.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from solkit.core.syntax import Meanings, dotted_full_names, leading_name
 
-_LANGUAGE = "triton.language."
+_LANGUAGES = ("triton.language.", "cuda.tile.")
 _KEPT = ("make_block_ptr", "advance", "cast", "multiple_of", "max_contiguous", "broadcast_to")
 _MAKERS = (*_KEPT, "make_tensor_descriptor", "max_constancy", "to")
 _READS, _WRITES = ("load", "gather"), ("store", "scatter")
@@ -120,10 +120,11 @@ class _Reader:
         return ""
 
     def _language_function(self, call: ast.Call) -> str:
-        """Name the function of Triton's language that a call names; for a descriptor its method."""
+        """Name the function of a language that a call names; for a descriptor its method."""
         for full in dotted_full_names(call.func, self._imported):
-            if full.startswith(_LANGUAGE):
-                return full.removeprefix(_LANGUAGE)
+            for language in _LANGUAGES:
+                if full.startswith(language):
+                    return full.removeprefix(language)
         is_method = isinstance(call.func, ast.Attribute) and self._root_parameter(call.func.value)
         return call.func.attr if is_method and isinstance(call.func, ast.Attribute) else ""
 
@@ -185,7 +186,7 @@ def pointers_of(
 
     Args:
         node: its function.
-        helpers: functions of the file that Triton compiles, by name.
+        helpers: functions of the file that kernels may call, by name.
         imported: the full names behind the file's names.
     """
     seen = _Reader(node, helpers, imported, ())

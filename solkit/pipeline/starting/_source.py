@@ -107,6 +107,7 @@ class Source:
         imported: the full names behind names that imports bind.
         bound: for each top-level name the statements that bind it.
         functions: top-level functions for the host.
+        device_functions: names of top-level functions for the GPU that are not Triton's.
         classes: top-level classes.
     """
 
@@ -123,11 +124,15 @@ class Source:
             for statement in _top_level_statements(tree.body)
             if isinstance(statement, Definition)
         ]
+        self.device_functions = tuple(
+            definition.name
+            for definition in defined
+            if any(self._names_one_of(_DEVICE_CODE, d) for d in definition.decorator_list)
+        )
         self.functions = {
             definition.name: definition
             for definition in defined
-            if definition.name not in compiled
-            and not any(self._names_one_of(_DEVICE_CODE, d) for d in definition.decorator_list)
+            if definition.name not in {*compiled, *self.device_functions}
         }
         classes = (
             statement
@@ -177,6 +182,21 @@ class Source:
                 name = self._launched_kernel(part.func.value)
                 if name is not None:
                     yield Launch(name, self.kernels.get(name), part)
+
+    def tile_launches(self, node: ast.AST) -> Iterator[Launch]:
+        """Yield the launches of cuTile's kernels in a piece of code: ``ct.launch``."""
+        functions = {n.name: n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)}
+        for part in ast.walk(node):
+            if not isinstance(part, ast.Call) or len(part.args) != 4:
+                continue
+            kernel, passed = part.args[2:]
+            is_launch = "cuda.tile.launch" in dotted_full_names(part.func, self.imported)
+            if is_launch and isinstance(kernel, ast.Name) and isinstance(passed, ast.Tuple):
+                body = functions.get(kernel.id)
+                if body is not None:
+                    none, pointers = frozenset[str](), pointers_of(body, functions, self.imported)
+                    jit = Jit(kernel.id, body, none, none, False, pointers)
+                    yield Launch(kernel.id, jit, ast.Call(part.func, passed.elts, []))
 
     @functools.cached_property
     def launching(self) -> frozenset[str]:

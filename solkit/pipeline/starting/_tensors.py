@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ _OF_TENSORS = frozenset(
 )
 _NAMES = "MNKLPQRSTUVWXYZ"
 _RESERVED = {"dtype", "device"}
+_SHAPE_COMMENT = re.compile(r"[^#]*#.*?(?:\[([\w ,]+)\]|\((\w+ *,[\w ,]+)\))")
 _VECTOR = 16_777_216  # elements of a vector: its traffic outlasts a launch
 _BY_PLACE = (64, 1024, 16, 4)  # from the last dimension on, of three and more
 
@@ -38,6 +40,7 @@ class Tensor:
         is_read: a kernel loads from it.
         is_like_first: the text says nothing of its sizes, so it gets those of the first tensor.
         dtype: what the function compares its dtype with; empty if nothing.
+        dims: names or numbers of its dimensions, if a comment beside it lists them.
     """
 
     name: str
@@ -48,6 +51,11 @@ class Tensor:
     is_read: bool = False
     is_like_first: bool = False
     dtype: str = ""
+    dims: tuple[str, ...] = ()
+
+    def admits(self, rank: int) -> bool:
+        """Tell if it may have a rank, as far as the text says."""
+        return rank == self.rank or (rank > self.rank and not self.is_exact)
 
     def at_least(self, rank: int, exact: bool = False) -> None:
         """Note a rank."""
@@ -106,7 +114,7 @@ def tensors_of(
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
             used |= {part.value.id} if part.attr in _OF_TENSORS else set()
         _note_rank(part, tensors)
-    for launch in source.launches(node):
+    for launch in (*source.launches(node), *source.tile_launches(node)):
         pointers = launch.jit.pointers if launch.jit else Pointers()
         for parameter, value in launch.arguments.items():
             if isinstance(value, ast.Name) and value.id in tensors and parameter in pointers.every:
@@ -122,7 +130,24 @@ def tensors_of(
             tensors[name].is_index |= theirs.is_index
             tensors[name].is_written |= theirs.is_written
             tensors[name].is_read |= theirs.is_read
+    for argument in parameters(node):
+        dims = _commented_dims(source, node, argument)
+        own = tensors.get(argument.arg) if argument.arg in used else None
+        if own is not None and dims and own.admits(len(dims)):
+            own.dims = dims
+            own.at_least(len(dims), exact=True)
     return {name: tensor for name, tensor in tensors.items() if name in used}
+
+
+def _commented_dims(source: Source, node: Definition, parameter: ast.arg) -> tuple[str, ...]:
+    """Return the dimensions that a comment beside a parameter lists: ``x,  # [B, N, 64]``."""
+    if sum(other.lineno == parameter.end_lineno for other in parameters(node)) != 1:
+        return ()
+    line = source.text.splitlines()[(parameter.end_lineno or 1) - 1]
+    comment = _SHAPE_COMMENT.match(line, parameter.end_col_offset or 0)
+    dims = [dim.strip() for dim in (comment[1] or comment[2]).split(",")] if comment else []
+    are_words = all(dim.isidentifier() or dim.isdecimal() for dim in dims)
+    return tuple(dims) if are_words else ()
 
 
 def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
@@ -132,6 +157,10 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
     """
     groups, names = _Groups(), dict[object, str]()
     _unknown_like_first(tensors)
+    for tensor in tensors.values():
+        for i, word in enumerate(tensor.dims):
+            if word.isidentifier():
+                groups.join((tensor.name, i), word)
     for part in ast.walk(node):
         if isinstance(part, ast.Assign) and len(part.targets) == 1:
             for local, dim in _assigned_dimensions(part.targets[0], part.value, tensors):
@@ -139,12 +168,11 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
         elif isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
             _join_compared(groups, part.left, part.comparators[0], tensors)
     _join_like_first(groups, tensors)
-    for item in list(groups.parent):
-        if isinstance(item, str) and item not in tensors and item not in _RESERVED:
-            names.setdefault(groups.root(item), item)
-    for item in {groups.root(item) for item in groups.parent if isinstance(item, str)}:
-        if isinstance(item, str) and item not in tensors and item not in _RESERVED:
-            names[item] = item
+    taken = {*tensors, *_RESERVED}
+    for item in itertools.chain(*groups.parent.items()):
+        if isinstance(item, str) and item not in taken:
+            root = groups.root(item)
+            names.setdefault(root, root if isinstance(root, str) and root not in taken else item)
     return _number_dimensions(groups, names, tensors)
 
 
@@ -169,6 +197,9 @@ def _number_dimensions(
     for tensor in tensors.values():
         called = []
         for i in range(tensor.rank):
+            if tensor.dims and tensor.dims[i].isdecimal():
+                called.append(tensor.dims[i])
+                continue
             group = groups.root((tensor.name, i))
             name = names[group] if group in names else names.setdefault(group, next(fresh))
             called.append(name)
@@ -220,6 +251,9 @@ def _note_rank(node: ast.AST, tensors: Mapping[str, Tensor]) -> None:
                 tensor.at_least(1, exact=True)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         _note_compared(node.left, node.comparators[0], tensors)
+        tensor, listed = _shaped_tensor(node.left, tensors), node.comparators[0]
+        if tensor is not None and isinstance(listed, (ast.Tuple, ast.List)):
+            tensor.at_least(len(listed.elts), exact=True)
 
 
 def _note_compared(lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]) -> None:
@@ -231,8 +265,8 @@ def _note_compared(lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]) 
     is_number = isinstance(rhs, ast.Constant) and isinstance(rhs.value, int)
     if lhs.attr in ("ndim", "dim") and is_number and isinstance(rhs, ast.Constant):
         tensor.at_least(int(str(rhs.value)), exact=True)
-    elif lhs.attr == "dtype" and isinstance(rhs, ast.Attribute):
-        tensor.dtype = rhs.attr
+    elif lhs.attr == "dtype" and isinstance(rhs, ast.Attribute) and rhs.attr != "dtype":
+        tensor.dtype = rhs.attr  # x.dtype == torch.float16, and not == y.dtype
 
 
 def _named_tensor(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
@@ -313,6 +347,11 @@ def _join_compared(
     if one is not None and other is not None:
         for i in range(min(one.rank, other.rank)):
             groups.join((one.name, i), (other.name, i))
+        return
+    if one is not None and isinstance(rhs, (ast.Tuple, ast.List)):  # x.shape == (M, N)
+        for i, dim in enumerate(rhs.elts[: one.rank]):
+            if isinstance(dim, ast.Name):
+                groups.join((one.name, i), dim.id)
         return
     sides: list[object] = []
     for side in (lhs, rhs):

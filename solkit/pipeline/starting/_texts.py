@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from solkit.core.syntax import returned_values
 from solkit.pipeline.starting._launcher import Tunable, copy_launcher, tunable_constants
 from solkit.pipeline.starting._source import Definition, Jit, Source
 from solkit.pipeline.starting._tensors import Sizes, Tensor, named_sizes, tensors_of
@@ -58,7 +59,12 @@ def launched_text(source: Source, name: str) -> Parts:
     if name == "kernel":  # the file's own candidate stays as it is
         knobs = Tunable({n: v for n, v in knobs.defaults.items() if n in knobs.own}, knobs.own)
     present = _OWN_NAMES & source.bound.keys() - source.kernels.keys()
-    names: list[str | tuple[str, str]] = sorted(present & {"SHAPES", "TOLERANCE", "valid", "check"})
+    names: list[str | tuple[str, str]] = sorted(present & {"SHAPES", "TOLERANCE"})
+    names += [  # check(got, want) and valid(params, shape), not others of that name
+        name
+        for name in ("check", "valid")
+        if name in source.functions and len(_required_parameters(source.functions[name], 0)) == 2
+    ]
     parts = []
     if outputs := _written_arguments(call.node, tensors):
         parts.append(f"OUTPUTS = ({_quote_words(outputs)},)  # the kernel writes them\n")
@@ -95,14 +101,9 @@ def _required_parameters(node: Definition, skip: int) -> list[ast.arg]:
 
 def _written_arguments(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Return the arguments that a function writes, if it returns nothing."""
-    returned = [
-        statement
-        for statement in ast.walk(node)
-        if isinstance(statement, ast.Return) and statement.value
-    ]
-    return (
-        () if returned else tuple(tensor.name for tensor in tensors.values() if tensor.is_written)
-    )
+    if any(True for _ in returned_values(node)):
+        return ()
+    return tuple(tensor.name for tensor in tensors.values() if tensor.is_written)
 
 
 def _space_text(source: Source, call: _Call, knobs: Tunable) -> str:
@@ -187,7 +188,7 @@ def _inputs_text(
             lines.append(
                 f"    {parameter.arg} = {_random_tensor_text(tensors[parameter.arg], sizes)}"
             )
-        else:
+        elif parameter.arg not in used:  # else it is a size
             lines += _scalar_text(parameter)
     names = ", ".join(parameter.arg for parameter in required) + ("," if len(required) == 1 else "")
     by_name = {parameter.arg for parameter in call.node.args.kwonlyargs}

@@ -9,7 +9,7 @@ import triton.language as tl
 
 from solkit.adapters import nvrtc
 from solkit.analysis.candidate import analyse
-from solkit.analysis.cuda import launches
+from solkit.analysis.cuda import compiling, launches
 from solkit.analysis.cuda.source import Source
 from solkit.core import AnalysisStatus, Depth
 from solkit.errors import UnsupportedError
@@ -281,9 +281,25 @@ def test_a_function_whose_result_is_not_known_costs_the_analysis_alone(analysed)
 
 
 def test_python_names_follow_pybind():
-    source = Source.of([('m.def("forward", &inner::run, "doc"); int run();', "a.cpp", 1)])
-    assert launches._bound_to(source, "forward") == "run"
+    for bound in ("&inner::run", "torch::wrap_pybind_function(run)"):
+        source = Source.of([(f'm.def("forward", {bound}, "doc"); int run();', "a.cpp", 1)])
+        assert launches._bound_to(source, "forward") == "run"
     assert launches._bound_to(source, "other") == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "architecture"),
+    [
+        ("", (), "sm_100"),
+        ("tcgen05.mma", (), "sm_100a"),
+        ("", ("-O3", "-gencode=arch=compute_100a,code=sm_100a"), "sm_100a"),
+        ("", ("-gencode", "arch=compute_100f,code=sm_100f"), "sm_100f"),
+        ("", ("-arch=sm_90a",), "sm_100"),
+    ],
+)
+def test_options_name_the_architecture(text, flags, architecture):
+    source = Source.of([(text, "a.cu", 1)])
+    assert compiling._architecture(source, flags, devices.find("b200")) == architecture
 
 
 @pytest.mark.usefixtures("compiler")

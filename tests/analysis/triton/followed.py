@@ -326,6 +326,16 @@ def strided(device, n=4096, stride=8):
     strided_kernel[(n // 1024,)](x, out, stride, BLOCK=1024)
 
 
+@triton.jit
+def tuple_kernel(tensors, strides, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(tensors[1] + at * strides[1], tl.load(tensors[0] + at * strides[0]))
+
+
+def strided_by_tuple(device, n=4096):
+    tuple_kernel[(n // 1024,)]((cuda(device, n * 8), cuda(device, n)), (8, 1), BLOCK=1024)
+
+
 def strided_short(device, n, x, behind=0):
     x, out = cuda(device, x + behind)[:x], cuda(device, n)
     strided_kernel[(n // 1024,)](x, out, 2, BLOCK=1024)

@@ -163,6 +163,12 @@ def test_lanes_far_apart_touch_a_sector_each(launched):
     assert kernel.demand.l1_wavefronts == 128 * 32 + 32 * 4
 
 
+def test_parts_of_tuples_are_arguments(launched):
+    kernel = launched(followed.strided_by_tuple, n=4096)
+    load, store = access(kernel, "load", "tensors[0]"), access(kernel, "store", "tensors[1]")
+    assert (load.sectors, store.sectors) == (4096, 4096 * 4 / 32)
+
+
 def test_a_gather_knows_its_indices(launched):
     kernel = launched(followed.gather, rows=64, D=256)
     load = access(kernel)
