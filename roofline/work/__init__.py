@@ -17,10 +17,12 @@ import torch
 from solkit.core import OpWork, Tolerance, Work
 from solkit.roofline.work.algebra import simplified
 from solkit.roofline.work.avoidable_work import hard_flops, shortcuts
+from solkit.roofline.work.batches import with_batches
 from solkit.roofline.work.broadcast import without_repeats
 from solkit.roofline.work.brute_force import all_pairs, without_brute_force
 from solkit.roofline.work.chains import chain_of
 from solkit.roofline.work.complex_parts import GAUSS, real_products
+from solkit.roofline.work.composed_functions import with_composed_functions
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.dtype_origin import with_origins
 from solkit.roofline.work.duplicates import merged
@@ -29,6 +31,7 @@ from solkit.roofline.work.fused_attention import has_unknown_lengths
 from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.packed_codes import with_words_of_codes
+from solkit.roofline.work.products_by_hand import with_products_by_hand
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.shared_results import with_shared_results
 from solkit.roofline.work.symmetry import with_symmetry
@@ -61,7 +64,7 @@ def narrowed(program: Program, tolerance: Tolerance | None = None) -> Program:
         program: from `trace`.
         tolerance: the file's own; ``None`` if it has none.
     """
-    program = annotated(with_symmetry(with_origins(merged(simplified(program)))))
+    program = annotated(with_symmetry(with_origins(with_batches(merged(simplified(program))))))
     live = live_ops(program)
     unmade = _made(program.ops) - _made(live)  # whoever still reads it needs none of what was made
     program = replace(program, ops=tuple(live), constants=program.constants | unmade)
@@ -81,6 +84,8 @@ def work_of_live(program: Program) -> Work:
     own = [_share(cost_of(op), products.get(n, GAUSS)) for n, op in enumerate(alone)]
     costs = with_shared_results(alone, own)
     costs = with_shared_exponentials(alone, costs)
+    costs = with_composed_functions(alone, costs, program.results)
+    costs = with_products_by_hand(alone, costs, program.results)
     costs = without_brute_force(alone, costs, fixed, program.results)
     costs = with_words_of_codes(alone, costs, fixed, program.results)
     costs = costs_as_needed(live, costs, program.results)

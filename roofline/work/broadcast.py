@@ -50,6 +50,15 @@ class Repeats:
         layout = self._layouts.get(use.storage)
         return None if layout is None else _periods_of(use, layout)
 
+    def different_after(self, op: TracedOp) -> int:
+        """Count the different elements of the next op's only result, as its operands repeat."""
+        result, layout = op.result, self._layout_after(op)
+        if layout is None or not all(isinstance(n, int) for n in result.shape):
+            return result.distinct
+        groups = zip(result.shape, groups_of(result, layout))
+        varying = math.prod(1 if math.isinf(group) else math.ceil(n / group) for n, group in groups)
+        return -(-result.distinct * varying // max(result.numel, 1))
+
     def note(self, op: TracedOp) -> None:
         """Note along which dimensions the results of the next op repeat, as its operands do."""
         layout = self._layout_after(op)
@@ -63,6 +72,8 @@ class Repeats:
         sources = op.inputs[-1:] if record.overwrites else op.inputs
         if record.needs in ("repeat", "cat") and len(set(sources)) == 1:
             return self._layout_of_copies(op, sources[0])
+        if record.family is Family.REDUCTION and len(op.inputs) == len(op.outputs) == 1:
+            return self._layout_of_reduction(op, op.inputs[0])
         is_copy = moves(op) and len(sources) == 1
         is_pointwise = record.family is Family.POINTWISE or torch.Tag.pointwise in op.tags
         is_function = is_pointwise and not record.random
@@ -84,6 +95,18 @@ class Repeats:
         )
         return _layout_unless_plain(op.result, groups, periods)
 
+    def _layout_of_reduction(self, op: TracedOp, source: TensorUse) -> Layout | None:
+        """Return the layout of what equal lines are reduced to."""
+        over, keeps = dimensions_of(op, source), len(op.result.shape) == len(source.shape)
+        groups = self.groups(source)
+        periods = self.periods(source) or (math.inf,) * len(groups)
+        kept = [d for d in range(len(groups)) if keeps or d not in over]
+        return _layout_unless_plain(
+            op.result,
+            [math.inf if d in over else groups[d] for d in kept],
+            [math.inf if d in over else periods[d] for d in kept],
+        )
+
     def _layout_of_copies(self, op: TracedOp, source: TensorUse) -> Layout | None:
         """Return the layout of copies of a tensor next to each other."""
         shape = op.result.shape
@@ -103,7 +126,8 @@ class Repeats:
 def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
     """Return the ops, with the number of different elements of operands and results (`values`)."""
     different: dict[int, int] = {}
-    repeats = Repeats(extents_of(ops))
+    extents = extents_of(ops)
+    repeats = Repeats(extents)
 
     def count(leaf: Any) -> Any:
         if not isinstance(leaf, TensorUse):
@@ -113,12 +137,14 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
 
     merged = []
     for op in ops:
-        if len(op.outputs) == 1 and not op.written:
-            values = _values(op, different)
-            if values < op.result.distinct:
-                different[op.result.storage] = values
+        is_whole = not op.written or op.result.numel >= extents[op.result.storage]
+        values = _values(op, different) if is_whole else op.result.distinct
         for use in op.written:
             different.pop(use.storage, None)
+        if is_whole and len((*op.outputs, *op.written)) == 1 and not op.operator.random:
+            values = min(values, repeats.different_after(op))
+            if values < op.result.distinct:
+                different[op.result.storage] = values
         touched = any(
             use.storage in different or repeats.copied(use) for use in (*op.inputs, *op.outputs)
         )
@@ -135,6 +161,15 @@ def extents_of(ops: Iterable[TracedOp]) -> dict[int, int]:
             reach = sum(step * max(n - 1, 0) for n, step in zip(use.shape, use.stride))
             extents[use.storage] = max(use.offset + reach + 1, extents.get(use.storage, 0))
     return extents
+
+
+def dimensions_of(op: TracedOp, use: TensorUse) -> list[int]:
+    """Return the dimensions that a reduction is over."""
+    dim = op.arguments.get("dim")
+    rank = max(1, len(use.shape))
+    if dim is None or dim == []:
+        return list(range(rank))
+    return [d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])]
 
 
 def moves(op: TracedOp) -> bool:

@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from solkit.ops import Family, Reduction
+from solkit.roofline.work.broadcast import dimensions_of
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.costs._base import compute_like, scalar
 from solkit.roofline.work.dtype_origin import product_factors
@@ -304,7 +305,7 @@ class _Spread:
         if pairs is None or not pairs.is_plain:
             return use.storage in self._tables
         moving = {d for d, (n, step) in enumerate(zip(use.shape, use.stride)) if n > 1 and step}
-        over = moving.intersection(_dimensions(op, use))
+        over = moving.intersection(dimensions_of(op, use))
         varying = [dims for dims in self._along(use).values() if dims]
         if not over or not varying:
             return False
@@ -358,15 +359,6 @@ def _reduces_pairs(op: TracedOp) -> bool:
     return op.operator.reduces in _OF_PAIRS or name in _CHOICES
 
 
-def _dimensions(op: TracedOp, use: TensorUse) -> list[int]:
-    """Return the dimensions that a reduction is over."""
-    dim = op.arguments.get("dim")
-    rank = max(1, len(use.shape))
-    if dim is None or dim == []:
-        return list(range(rank))
-    return [d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])]
-
-
 # -------------------------------------------------------------------------------- searches
 
 _SEVERAL = 4
@@ -406,7 +398,7 @@ def _without_searches(ops: Sequence[TracedOp], costs: Costs, results: Sequence[T
     visits: dict[tuple[tuple[int, ...], frozenset[int]], list[int]] = defaultdict(list)
     for position, op in enumerate(ops):
         function = lined.get(op.inputs[0].storage) if _is_reduction_alone(op) else None
-        over = frozenset(_dimensions(op, op.inputs[0])) if function is not None else frozenset()
+        over = frozenset(dimensions_of(op, op.inputs[0])) if function is not None else frozenset()
         if function is None or not function.has_lines or over & function.lines:
             continue
         if function.is_plain or _is_only_compared(position, ops, readers, returned):
@@ -521,7 +513,7 @@ def _shares_a_term(op: TracedOp, reader: TracedOp) -> bool:
     same = use.shape == op.result.shape and use.stride == op.result.stride
     if not (is_sum or is_scaled) or not same or not op.is_elementwise or len(op.inputs) > 2:
         return False
-    rank, over = len(use.shape), _dimensions(reader, use)
+    rank, over = len(use.shape), dimensions_of(reader, use)
 
     def is_common(term: TensorUse) -> bool:
         shift = rank - len(term.shape)

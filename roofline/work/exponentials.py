@@ -2,6 +2,8 @@
 
 exp(s - a) exp(a - b) = exp(s - b): where a and b are the same for a whole line, one exponential per
 element serves the sum of a softmax, its weights, and the gradient of its logarithm.
+
+exp(a + b) = exp(a) exp(b): a sum of smaller tensors takes the exponentials of these.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
 _DEEP = 32
+_NEAR = 4  # ops between a running sum and an exponential
 _MANY = 16  # tensors, the last ones, whose regions are compared
 
 _Makers = Mapping[int, Sequence[TracedOp]]
@@ -51,20 +54,54 @@ def with_shared_exponentials(
         if cost is not None and len(op.operator.exponentials.split()) > 1 and len(parts) > 1:
             sums.append((len(shared), parts))
         elif cost is not None and _is_left_to_logarithms(op, makers, readers):
-            cost = _with_fewer(cost, op.result.distinct)
+            cost = cost.with_fewer("sfu", op.result.distinct)
         elif cost is not None and parts is not _UNKNOWN:
-            already = sum(_computed_of(part, source, computed) for part, source in parts)
+            already = sum(_at_hand(part, source, computed, makers) for part, source in parts)
+            already += _saved_by_summands(op, makers)
             for part, source in parts:
                 computed[source] = max(computed.get(source, 0), part.distinct)
             if op.operator.logarithms:  # of fewer elements, or of none
                 already += op.result.distinct - sum(part.distinct for part, _ in parts)
-            cost = _with_fewer(cost, already) if already > 0 else cost
+            cost = cost.with_fewer("sfu", already) if already > 0 else cost
         shared.append(cost)
     for position, parts in sums:  # the exponentials may come after the logarithm
         cost = shared[position]
         if cost is not None and all(computed.get(key, 0) >= part.distinct for part, key in parts):
-            shared[position] = _with_fewer(cost, ops[position].result.distinct)
+            shared[position] = cost.with_fewer("sfu", ops[position].result.distinct)
     return shared
+
+
+def _at_hand(
+    part: TensorUse, source: _Source, computed: Mapping[_Source, int], makers: _Makers
+) -> int:
+    """Count elements of a part of which a function is at hand, or that of their opposites.
+
+    A scan takes the exponentials of the steps of a running sum, and those of the sum or of its
+    opposite follow.
+    """
+    function, tensor, writes = source
+    count = _computed_of(part, source, computed)
+    if function in _OPPOSITE and _follows_from_running_sum(tensor, makers):
+        opposite = _OPPOSITE[function], tensor, writes
+        count = max(count, _computed_of(part, opposite, computed))
+    return count
+
+
+_OPPOSITE = {"exp": "exp of -", "exp of -": "exp"}
+
+
+def _follows_from_running_sum(use: TensorUse, makers: _Makers, depth: int = _NEAR) -> bool:
+    """Tell whether a tensor is a running sum, or a multiple of one."""
+    made_by = makers.get(use.storage, [])
+    if len(made_by) != 1 or not depth:
+        return False
+    record = made_by[0].operator
+    if made_by[0].name == "aten.cumsum":
+        return True
+    is_multiple = bool(record.linear or record.moves or record.negates)
+    return is_multiple and any(
+        _follows_from_running_sum(part, makers, depth - 1) for part in made_by[0].inputs
+    )
 
 
 def _computed_of(part: TensorUse, source: _Source, computed: Mapping[_Source, int]) -> int:
@@ -89,10 +126,11 @@ def _operands(op: TracedOp, makers: _Makers) -> list[tuple[TensorUse, _Source]]:
     if record.exponentials:
         named = [op.arguments.get(name) for name in record.exponentials.split()]
         return [
-            (part, _source_of("exp", _without_shifts(part, makers), makers))
+            (part, _exponential_of(function, part, makers))
             for use in named
             if isinstance(use, TensorUse) and not use.dtype.is_complex
-            for part in _parts(use, makers)
+            for function, part in _summands(use, makers)
+            or [("exp", part) for part in _parts(use, makers)]
         ] or _UNKNOWN
     use = op.arguments.get("other" if record.divides else record.logarithms)
     if not isinstance(use, TensorUse) or not use.dtype.is_floating_point:
@@ -102,8 +140,50 @@ def _operands(op: TracedOp, makers: _Makers) -> list[tuple[TensorUse, _Source]]:
     if _is_of_exponentials(use, makers):
         return []
     divisor = _divisor_below_exponentials(use, makers)
-    part = use if divisor is None else divisor
+    part = (_other_probability(use, makers) or use) if divisor is None else divisor
     return [(part, _source_of("log", _whole(part), makers))]
+
+
+def _exponential_of(function: str, part: TensorUse, makers: _Makers) -> _Source:
+    """Return the tensor of which, or of whose opposite, exponentials are taken."""
+    tensor = _without_shifts(part, makers)
+    made_by = makers.get(tensor.storage, [])
+    if len(made_by) == 1 and made_by[0].operator.negates and made_by[0].inputs:
+        function, tensor = _OPPOSITE[function], _without_shifts(made_by[0].inputs[0], makers)
+    return _source_of(function, tensor, makers)
+
+
+def _summands(use: TensorUse, makers: _Makers) -> list[tuple[str, TensorUse]]:
+    """Return smaller tensors that one is a sum of, each with the function that its part takes."""
+    source = _without_shifts(use, makers)
+    made_by = makers.get(source.storage, [])
+    if len(made_by) != 1 or not _is_sum(made_by[0]):
+        return []
+    op = made_by[0]
+    summands = [part for part in op.inputs if part.dtype.is_floating_point]
+    if sum(part.distinct for part in summands) >= use.distinct or len(summands) < len(op.inputs):
+        return []
+    return [
+        ("exp" if op.operator.commutes or part is op.arguments.get("self") else "exp of -", part)
+        for part in summands
+    ]
+
+
+def _is_sum(op: TracedOp) -> bool:
+    """Tell whether an op adds or subtracts tensors."""
+    record = op.operator
+    is_plain = record.sums and not record.multiplies and op.arguments.get("alpha", 1) == 1
+    return bool(is_plain) and len(op.inputs) > 1 and len(op.outputs) == 1 and not op.written
+
+
+def _saved_by_summands(op: TracedOp, makers: _Makers) -> int:
+    """Count exponentials that an op need not take, as those of smaller tensors make them."""
+    uses = [op.arguments.get(name) for name in op.operator.exponentials.split()]
+    return sum(
+        use.distinct - sum(part.distinct for _, part in summands)
+        for use in uses
+        if isinstance(use, TensorUse) and (summands := _summands(use, makers))
+    )
 
 
 def _source_of(function: str, tensor: TensorUse, makers: _Makers) -> _Source:
@@ -115,6 +195,19 @@ def _whole(use: TensorUse) -> TensorUse:
     dims = sorted(zip(use.stride, use.shape), reverse=True)
     shape, stride = tuple(n for _, n in dims if n > 1), tuple(s for s, n in dims if n > 1)
     return replace(use, shape=shape, stride=stride, mask=None, value=None, sure=True)
+
+
+def _other_probability(use: TensorUse, makers: _Makers) -> TensorUse | None:
+    """Return s(x) of a tensor 1 - s(x), with s the logistic function; ``None`` of others.
+
+    Their logarithms differ by x.
+    """
+    made_by = makers.get(use.storage, [])
+    if len(made_by) != 1 or made_by[0].name != "aten.rsub" or made_by[0].args[1:] != (1,):
+        return None
+    source = made_by[0].inputs[0]
+    is_logistic = [op.name for op in makers.get(source.storage, [])] == ["aten.sigmoid"]
+    return source if is_logistic and made_by[0].result.shape == use.shape else None
 
 
 def _divisor_below_exponentials(use: TensorUse, makers: _Makers) -> TensorUse | None:
@@ -168,12 +261,6 @@ def _is_of_exponentials(use: object, makers: _Makers) -> bool:
             return False
         use = made_by[0].inputs[0]
     return False
-
-
-def _with_fewer(cost: Cost, count: int) -> Cost:
-    sfu = max(cost.operations.get("sfu", 0) - count, 0)
-    rest = {pipe: amount for pipe, amount in cost.operations.items() if pipe != "sfu"}
-    return Cost({**rest, "sfu": sfu} if sfu else rest)
 
 
 def _without_shifts(use: TensorUse, makers: _Makers) -> TensorUse:

@@ -49,10 +49,10 @@ class Pattern:
         period = self.bits.size
         shape = _varying(use, period)
         start = use.offset % period
+        if math.prod(shape) > max(_MAX_BITS, period):  # of windows that overlap, too
+            return None
         if start + sum((n - 1) * step for n, step in zip(shape, use.stride)) < period:
             return _view(self.bits, start, shape, use.stride)
-        if math.prod(shape) > _MAX_BITS:
-            return None
         places = np.full((1,) * len(shape), start, dtype=np.int64)
         for axis, (n, step) in enumerate(zip(shape, use.stride)):
             places = places + as_axis(np.arange(n, dtype=np.int64) * step, axis, len(shape))

@@ -21,6 +21,7 @@ from solkit.roofline.work.program import Mask, TensorUse
 
 _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a second
 _MAX_MASK = 1 << 26  # elements of a mask
+_MAX_TRIANGLE = 1 << 28  # elements of the mask of a triangle
 
 
 def count(values: npt.NDArray[np.generic], shape: Sequence[int]) -> int:
@@ -66,7 +67,7 @@ def multiply_adds(
             return math.prod(batch) * rows * k * columns
         lines = min(rows, columns)
         return math.prod(batch) * (lines * (lines + 1) // 2) * k
-    if is_symmetric and m * n <= _MAX_MASK:
+    if is_symmetric and m * n <= _MAX_TRIANGLE:
         patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if len(patterns) == 1:
         ((axes, mask),) = patterns.items()

@@ -26,7 +26,7 @@ def covered_bytes(uses: Sequence[TensorUse]) -> int:
     else the largest one of them.
     """
     uses = [use for use in uses if use.numel]
-    unique = list(dict.fromkeys(_canonical(use) for use in uses if use.mask is None))
+    unique = list(dict.fromkeys(_joined(_canonical(use)) for use in uses if use.mask is None))
     masked = [use for use in uses if use.mask is not None]
     if not unique and not masked:
         return 0
@@ -84,6 +84,18 @@ def _canonical(use: TensorUse) -> _Region:
             merged.append((step, n))
     shape, stride = tuple(n for _, n in merged), tuple(step for step, _ in merged)
     return shape, stride, use.offset, use.dtype.itemsize
+
+
+def _joined(region: _Region) -> _Region:
+    """Return the same elements, windows that overlap joined to one dimension."""
+    dims: list[tuple[int, int]] = []
+    for n, step in zip(*region[:2]):
+        while dims and dims[-1][1] % step == 0 and dims[-1][1] <= step * n:
+            outer, outer_step = dims.pop()
+            n += (outer - 1) * outer_step // step
+        dims.append((n, step))
+    shape, stride = tuple(n for n, _ in dims), tuple(step for _, step in dims)
+    return shape, stride, *region[2:]
 
 
 def _disjoint_size(

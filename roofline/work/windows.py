@@ -33,15 +33,20 @@ class Met:
     """Positions and taps of an axis that meet.
 
     Attributes:
-        pairs: combinations of a position and a tap.
+        by_tap: the positions that each tap meets.
         narrow, wide: positions that take part, of those that were given.
         taps: taps that take part.
     """
 
-    pairs: int
+    by_tap: npt.NDArray[np.int64]
     narrow: Line
     wide: Line
     taps: Line
+
+    @property
+    def pairs(self) -> int:
+        """Combinations of a position and a tap."""
+        return int(self.by_tap.sum())
 
 
 def meet(narrow: Line, wide: Line, window: Window) -> Met:
@@ -54,20 +59,19 @@ def meet(narrow: Line, wide: Line, window: Window) -> Met:
     """
     if narrow.all() and wide.all():
         return _all_met(narrow.size, wide.size, window)
-    pairs = 0
+    by_tap = np.zeros(window.size, dtype=np.int64)
     met = np.zeros_like(narrow), np.zeros_like(wide), np.zeros(window.size, dtype=bool)
     positions = np.flatnonzero(narrow)
     for tap in range(window.size):
         reached = positions * window.stride - window.padding + tap * window.dilation
         inside = (reached >= 0) & (reached < wide.size)
         inside[inside] = wide[reached[inside]]
-        meetings = int(inside.sum())
-        if meetings:
-            pairs += meetings
+        by_tap[tap] = inside.sum()
+        if by_tap[tap]:
             met[0][positions[inside]] = True
             met[1][reached[inside]] = True
             met[2][tap] = True
-    return Met(pairs, *met)
+    return Met(by_tap, *met)
 
 
 def _all_met(narrow: int, wide: int, window: Window) -> Met:
@@ -89,7 +93,7 @@ def _all_met(narrow: int, wide: int, window: Window) -> Met:
     edges = np.zeros(narrow + 1, dtype=np.int64)
     np.add.at(edges, first[taps], 1)
     np.add.at(edges, last[taps], -1)
-    return Met(int((last - first).sum()), edges.cumsum()[:-1] > 0, touched, taps)
+    return Met((last - first).astype(np.int64), edges.cumsum()[:-1] > 0, touched, taps)
 
 
 def windows_of(op: TracedOp) -> list[Window]:

@@ -23,6 +23,7 @@ import torch
 
 from solkit.ops import Family
 from solkit.roofline.work.constants import Fixed, known_number
+from solkit.roofline.work.guesses import one_a_line, spread
 from solkit.roofline.work.liveness._lookups import at_indices, named_at_most
 from solkit.roofline.work.masks import (
     Pattern,
@@ -511,7 +512,7 @@ def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
     if rest[0] != rest[1] or target.numel > _MAX_ELEMENTS or not index.numel:
         return _NOTHING
     count = int(min(target.shape[dim], facts(index).limits[1] + 1))
-    places = _spread(index, dim, max(count, 1)) if index.value is None else index.value
+    places = spread(index, dim, max(count, 1)) if index.value is None else index.value
     kept = np.zeros(target.shape, dtype=bool)
     np.put_along_axis(kept, places.astype(np.int64), True, axis=dim)
     return _NOTHING if kept.all() else _Facts(~kept, guessed=index.value is None)
@@ -665,7 +666,7 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
     possible = np.flatnonzero((classes.value >= least) & (classes.value <= most))
     kept = np.zeros(shape, dtype=bool)
     if possible.size:
-        places = possible[_spread(index, len(shape) - 1, possible.size)]
+        places = possible[one_a_line(index, possible.size)]
         np.put_along_axis(kept, places, True, axis=-1)
     return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
 
@@ -739,16 +740,8 @@ def _chosen(index: TensorUse, which: int, choices: int | None) -> _Facts:
     last = len(index.shape) - 1
     several = last >= 0 and index.shape[last] < choices  # of a row, which are different
     whole = np.arange(index.numel, dtype=np.int64).reshape(index.shape) % choices
-    kept = (_spread(index, last, choices) if several else whole) == which
+    kept = (spread(index, last, choices) if several else whole) == which
     return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
-
-
-def _spread(index: TensorUse, dim: int, count: int) -> npt.NDArray[np.int64]:
-    """Unknown indices below `count`: different along `dim`, and each as often as the others."""
-    lines = [n for d, n in enumerate(index.shape) if d != dim]
-    start = np.arange(math.prod(lines), dtype=np.int64).reshape(lines) * index.shape[dim]
-    along = as_axis(np.arange(index.shape[dim]), dim, len(index.shape))
-    return np.asarray((np.expand_dims(start, dim) + along) % count)
 
 
 @_rule("windows")

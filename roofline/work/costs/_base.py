@@ -20,6 +20,10 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(dict(Counter(self.operations) + Counter(other.operations)))
 
+    def with_fewer(self, key: str, count: int) -> Cost:
+        """Return the cost with so many operations of a kind fewer, or with none of them."""
+        return Cost(dict(Counter(self.operations) - Counter({key: count})))
+
 
 Rule = Callable[[TracedOp], Cost]
 _RULES: dict[str, Rule] = {}

@@ -39,7 +39,7 @@ def _combined(source: TensorUse, result: TensorUse) -> int:
     """
     combined = max(source.distinct - result.distinct, 0)
     stored = covered_bytes([source]) // source.dtype.itemsize if combined else 0
-    if source.mask is not None or stored >= source.distinct:
+    if stored >= source.distinct:
         return combined
     return max(min(combined, result.distinct), stored - result.distinct)
 

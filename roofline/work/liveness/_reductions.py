@@ -156,7 +156,7 @@ def _trace(op: TracedOp, region: Region) -> Needs:
     return {id(x): sliced(x, whole(x), np.eye(x.shape[0], x.shape[1], dtype=np.bool_))}
 
 
-_MAX_MASK = 1 << 24  # elements
+_MAX_MASK = 1 << 26  # elements
 
 
 @rule("nll")

@@ -52,6 +52,15 @@ PROBLEMS = {
         4 * (50 + 54),
         4 * 75,
     ),
+    "taps that a mask of the program hides": (
+        "R(2, 4, 8, 8); R(6, 4, 3, 3)",
+        "m = torch.ones(3, 3, device='cuda')\nm[::2, ::2] = 0\n"
+        "return F.conv2d(a0, a1 * m, padding=1)",
+        # a cross: 22 taps and places up and down, and two taps aside that miss one place each
+        {"contraction.fp32": 2 * 2 * 4 * 6 * (22 * 8 + 2 * 7 * 8), "fp32": 24 * 5},
+        F * (2 * 4 * 64 + 24 * 5),
+        F * 2 * 6 * 64,
+    ),
     "1x1": (
         "R(2, 8, 6, 6); R(16, 8, 1, 1)",
         "return F.conv2d(a0, a1)",

@@ -46,6 +46,16 @@ TABLE = {
         f"m = torch.ones(16400, 16400, dtype=torch.bool, device='cuda').tril()\n{ATTENTION}",
         *(16400 * 16400, "too large to compute"),
     ),
+    "a window in chunks: the mask is another one in each": (
+        "; ".join([f"R({HEADS}, 8, 4096, {D}, d=bf16)"] * 3),
+        "k, v = (F.pad(x, (0, 0, 256, 256)).unfold(2, 768, 256) for x in (a1, a2))\n"
+        f"s = torch.einsum('bhcqd,bhcdk->bhcqk', a0.view({HEADS}, 8, 16, 256, {D}), k)\n"
+        "i, j, c = (torch.arange(n, device='cuda') for n in (256, 768, 16))\n"
+        "d, at = i[:, None] + 256 - j, c[:, None, None] * 256 + j - 256\n"
+        "s = s.masked_fill((d.abs() > 256) | (at < 0) | (at >= 4096), float('-inf'))\n"
+        "return torch.einsum('bhcqk,bhcdk->bhcqd', s.softmax(-1), v)",
+        *(8 * (513 * 4096 - 256 * 257), ""),
+    ),
     "a mask that is given": (
         f"{THREE.format(n=64)}; R(64, 64) > 0",
         ATTENTION.replace("=m", "=a3"),

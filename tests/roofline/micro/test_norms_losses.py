@@ -135,6 +135,75 @@ PROBLEMS = {
         F * N,
         F * 16,
     ),
+    "a step of a hidden Markov model: a product of exponentials": (
+        "R(8, 16); R(16, 4)",
+        "return torch.logsumexp(a0[:, :, None] + a1, 1)",
+        {"contraction.fp32": 2 * 8 * 16 * 4, "sfu": 8 * 16 + 16 * 4 + 8 * 4},
+        F * (8 * 16 + 16 * 4),
+        F * 8 * 4,
+    ),
+    "exponentials of differences of lines": (
+        "R(16, 1); R(1, 8)",
+        "return (a0 - a1).exp()",
+        {"fp32": N, "sfu": 16 + 8},  # exp(a) exp(-b)
+        F * (16 + 8),
+        F * N,
+    ),
+    "a scan by exponentials of a running sum: those of its steps": (
+        f"{X}; {X}",
+        "c = a1.cumsum(0) * 0.5\nreturn (a0 * torch.exp(-c)).cumsum(0) * torch.exp(c)",
+        {"fp32": (3 * N, 6 * N), "sfu": N},
+        F * 2 * N,
+        F * N,
+    ),
+    "exponentials of a number and of its opposite": (
+        X,
+        "return torch.exp(a0) + torch.exp(-a0).square()",
+        {"fp32": 2 * N, "sfu": 2 * N},
+        F * N,
+        F * N,
+    ),
+    "Mish in words: an exponential and a quotient": (
+        X,
+        "return a0 * torch.tanh(F.softplus(a0))",
+        {"fp32": (3 * N, 6 * N), "sfu": 2 * N},
+        F * N,
+        F * N,
+    ),
+    **{
+        f"cross-entropy of probabilities, {way}": (
+            f"{X}; torch.rand(16, 8, device=DEV)",
+            f"p = torch.sigmoid(a0)\nreturn {body}",
+            {"fp32": (4 * N, 12 * N), "sfu": 2 * N},  # as from logits
+            F * 2 * N,
+            F * N,
+        )
+        for way, body in {
+            "in words": "-(a1 * torch.log(p) + (1 - a1) * torch.log(1 - p))",
+            "by the operator": "F.binary_cross_entropy(p, a1, reduction='none')",
+        }.items()
+    },
+    "the square of a root": (
+        f"{X}; {X}",
+        "return (a0 + a1).sqrt() ** 2 * a1",
+        {"fp32": (2 * N, 3 * N)},
+        F * 2 * N,
+        F * N,
+    ),
+    "quotients by a root: a reciprocal root": (
+        f"{X}; {X}",
+        "r = (a0 * a0 + a1 * a1).sqrt()\nreturn a0 / r, a1 / r",
+        {"fp32": (4 * N, 5 * N), "sfu": N},
+        F * 2 * N,
+        F * 2 * N,
+    ),
+    "a root that is a result as well": (
+        X,
+        "r = a0.sqrt()\nreturn r, r.square()",
+        {"fp32": N, "sfu": N},
+        F * N,
+        F * 2 * N,
+    ),
     **{
         # p and q at hand, log(b p + (1 - b) q) takes one logarithm
         f"Jensen and Shannon's divergence, {way}": (

@@ -69,6 +69,36 @@ ALONE = {
     ),
 }
 
+SLOTS = 16  # of an expert
+BATCHES = {
+    "two choices, each with a place in its expert's batch": (
+        INPUTS,
+        "p = (a0 @ a1.T).softmax(-1)\n"
+        "disp = 0\n"
+        "for _ in range(2):\n"
+        f"    hot = F.one_hot(p.argmax(-1), {E})\n"
+        "    place = ((hot.cumsum(0) - 1) * hot).sum(1)\n"
+        f"    disp = disp + hot[:, :, None].float() * F.one_hot(place, {SLOTS})[:, None]\n"
+        "    p = p.masked_fill(hot.bool(), -1.0)\n"
+        "x = torch.einsum('sec,sm->ecm', disp, a0)\n"
+        "y = F.silu(x @ a2.mT) @ a3.mT\n"
+        "return torch.einsum('sec,ecm->sm', disp, y)",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def batches(traced):
+    return lambda name: traced(BATCHES, name)
+
+
+def test_choices_of_an_expert_and_of_a_place_are_of_different_slots(batches):
+    work = batches(next(iter(BATCHES)))
+    experts = sum(
+        op.operations.get("contraction.fp32", 0) for op in work.ops if op.op == "aten.bmm"
+    )
+    assert E * SLOTS // 2 * ROW <= experts <= 1.1 * E * SLOTS * ROW
+
 
 @pytest.fixture(scope="module")
 def work_of(traced):

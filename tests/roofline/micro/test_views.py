@@ -131,6 +131,13 @@ PROBLEMS = {
         F * 4 * 64,
         F * 4 * 57,
     ),
+    "the largest of a window of 8 in front of each place": (
+        "R(4, 64)",
+        "return F.pad(a0, (7, 0), value=float('-inf')).unfold(1, 8, 1).amax(-1)",
+        {"fp32": (4 * 63, 4 * 64 * 3)},  # van Herk's takes 3 a result
+        F * 4 * 64,
+        F * 4 * 64,
+    ),
     "overlapping windows: 9*5 + 10 elements": (
         "R(100)",
         "return torch.as_strided(a0, (10, 10), (5, 1)) * 2",

@@ -1,0 +1,134 @@
+"""Matrix products that a program writes by broadcasting, as tensor cores compute them.
+
+::
+
+    sum_k x[m, k] y[k, n]
+    sum_k (x[m, k] - y[n, k])²        |x|² + |y|² - 2 x y
+    log sum_k exp(x[m, k] + y[k, n])  of exp(x) exp(y), as in a step of a hidden Markov model
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from solkit.ops import Reduction
+from solkit.roofline.work.broadcast import dimensions_of
+from solkit.roofline.work.costs import Cost, common_dtype
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+_SUMS = (Reduction.SUM, Reduction.MEAN)
+_DEPTH = 16
+"""Terms of a sum from which tensor cores compute it: an instruction on halves takes 16."""
+
+_Makers = Mapping[int, Sequence[int]]
+
+
+def with_products_by_hand(
+    ops: Sequence[TracedOp], costs: Sequence[Cost | None], results: Sequence[TensorUse]
+) -> list[Cost | None]:
+    """Return the costs of ops; reductions that are matrix products count as such.
+
+    Args:
+        ops: in program order.
+        costs: of each; ``None`` if unknown.
+        results: of the program.
+    """
+    makers: dict[int, list[int]] = defaultdict(list)
+    readers: dict[int, set[int]] = defaultdict(set)
+    for use in results:
+        readers[use.storage].add(-1)
+    for position, op in enumerate(ops):
+        for use in (*op.outputs, *op.written):
+            makers[use.storage].append(position)
+        for use in op.inputs:
+            readers[use.storage].add(position)
+    reduced = list(costs)
+    inside: set[int] = set()
+    for position in range(len(ops) - 1, -1, -1):
+        op, cost = ops[position], costs[position]
+        pair = _factors(op, ops, makers) if cost is not None else None
+        if cost is not None and pair is not None:
+            key = f"contraction.{common_dtype(*pair)}"
+            terms = op.inputs[0].distinct
+            count = terms + op.result.distinct if _is_same(*pair) else 2 * terms
+            special = {"sfu": cost.operations.get("sfu", 0)}
+            reduced[position] = Cost({key: count}) + Cost(special)
+            inside.add(position)
+        elif _is_pair(op) or _squared(op) is not None:
+            behind = readers[op.result.storage]
+            if behind and inside.issuperset(behind):
+                reduced[position] = Cost({})
+                inside.add(position)
+    return reduced
+
+
+def _factors(
+    op: TracedOp, ops: Sequence[TracedOp], makers: _Makers
+) -> tuple[TensorUse, TensorUse] | None:
+    """Return the factors of the matrix product that a reduction is; ``None`` of other ops."""
+    kind = op.operator.reduces
+    if kind not in (*_SUMS, Reduction.LOG_SUM_EXP) or len(op.inputs) != 1 or op.written:
+        return None
+    use = op.inputs[0]
+    made_by = _maker(use, ops, makers)
+    if made_by is not None and kind in _SUMS and (root := _squared(made_by)) is not None:
+        made_by = _maker(root, ops, makers)
+        is_product = made_by is not None and made_by.operator.sums
+    else:
+        is_product = made_by is not None and bool(made_by.operator.sums) == (kind not in _SUMS)
+    if made_by is None or not is_product or not _is_pair(made_by):
+        return None
+    first, second = made_by.inputs
+    over = {d for d in dimensions_of(op, use) if use.shape[d] > 1}
+    dims, others = (_moving(part, len(use.shape)) for part in (first, second))
+    is_matrix = bool(over <= dims & others and dims - others and others - dims)
+    return (
+        (first, second) if is_matrix and math.prod(use.shape[d] for d in over) >= _DEPTH else None
+    )
+
+
+def _maker(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> TracedOp | None:
+    """Return the only op that makes a tensor, whole."""
+    positions = makers.get(use.storage, ())
+    op = ops[positions[0]] if len(positions) == 1 else None
+    return (
+        op
+        if op is not None and (op.result.shape, op.result.stride) == (use.shape, use.stride)
+        else None
+    )
+
+
+def _is_pair(op: TracedOp) -> bool:
+    """Tell whether an op adds, subtracts or multiplies two tensors of floats."""
+    record = op.operator
+    is_plain = record.linear and not record.divides and op.arguments.get("alpha", 1) == 1
+    floats = [use for use in op.inputs if use.dtype.is_floating_point]
+    return bool(is_plain and (record.sums or record.multiplies)) and (
+        len(floats) == len(op.inputs) == 2 and op.is_elementwise and not op.written
+    )
+
+
+def _squared(op: TracedOp) -> TensorUse | None:
+    """Return what an op squares; ``None`` if it does something else."""
+    name = op.name.removeprefix("aten.")
+    by_hand = name == "mul" and len(op.inputs) == 2 and op.inputs[0] == op.inputs[1]
+    is_power = name == "pow" and op.arguments.get("exponent") == 2
+    return op.inputs[0] if (by_hand or is_power or name == "square") and not op.written else None
+
+
+def _moving(use: TensorUse, rank: int) -> set[int]:
+    """Return the dimensions along which an operand of a broadcast varies."""
+    copied = [math.isinf(group) for group in use.groups or (1,) * len(use.shape)]
+    dims = enumerate(zip(use.shape, use.stride, copied), rank - len(use.shape))
+    return {d for d, (n, step, is_copied) in dims if n > 1 and step and not is_copied}
+
+
+def _is_same(first: TensorUse, second: TensorUse) -> bool:
+    """Tell whether both factors are one matrix, so that a triangle says the other one."""
+    one, other = (
+        (use.storage, use.offset, sorted((s, n) for n, s in zip(use.shape, use.stride) if n > 1))
+        for use in (first, second)
+    )
+    return one == other
