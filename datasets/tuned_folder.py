@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from solkit import userdata
 from solkit.core.codec import from_json, to_json
 from solkit.core.outcomes import canonical
 from solkit.core.tuned import TunedEntry, TunedFolder
@@ -73,15 +73,10 @@ def write_tuned_folder(folder: str | os.PathLike[str], tuned: TunedFolder) -> Pa
         tuned, entries=_in_order(tuned.entries), programs=tuple(sorted({*tuned.programs}))
     )
     text = json.dumps({"schema": SCHEMA, **to_json(held)}, indent=1, sort_keys=True)
-    draft = path.with_name(f".solkit-{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(path)
+        userdata.write_atomically(path, f"{text}\n".encode())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 

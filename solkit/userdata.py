@@ -1,8 +1,9 @@
-"""Folders for the user's data and caches, and what replaces those that cannot be written."""
+"""Folders for the user's data and caches, what replaces unwritable ones, and atomic writes."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -32,6 +33,23 @@ def folder(name: str, variable: str = "") -> Path:
 def cache_folder(name: str, variable: str = "") -> Path:
     """Return the same for caches: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
     return _folder(name, variable, "XDG_CACHE_HOME", ".cache")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file that others see whole or not at all; the folder is made.
+
+    Any number of threads and processes may write the same file.
+
+    Raises:
+        OSError: the file cannot be written; the old one, if any, stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".solkit-{secrets.token_hex(8)}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _folder(name: str, variable: str, base: str, default: str) -> Path:

@@ -49,3 +49,33 @@ def test_a_cache_below_a_file_is_replaced(monkeypatch, tmp_path):
 def test_asking_for_room_creates_nothing(tmp_path):
     assert userdata.has_room(tmp_path / "missing" / "cache")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_may_write_one_file_at_a_time(tmp_path, monkeypatch):
+    path, write_bytes = tmp_path / "cache" / "entry.json", Path.write_bytes
+
+    def write_later(draft, data):
+        monkeypatch.setattr(Path, "write_bytes", write_bytes)
+        userdata.write_atomically(path, b"by another thread")
+        assert path.read_bytes() == b"by another thread"
+        write_bytes(draft, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write_later)
+    userdata.write_atomically(path, b"by this one")
+    assert path.read_bytes() == b"by this one"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "entry.json"
+    path.write_bytes(b"old")
+
+    def fill_disk(draft, data):
+        draft.touch()
+        raise OSError(f"no space for {len(data)} bytes")
+
+    monkeypatch.setattr(Path, "write_bytes", fill_disk)
+    with pytest.raises(OSError, match="no space"):
+        userdata.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

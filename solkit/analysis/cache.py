@@ -12,14 +12,13 @@ import contextlib
 import hashlib
 import os
 import pickle
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from solkit.analysis.dependencies import Files, Lately, Stamp, Stamps
 from solkit.processes.jobs import read_records
-from solkit.userdata import cache_folder
+from solkit.userdata import cache_folder, write_atomically
 
 MOST_BYTES = 1 << 30
 """Default size of a cache."""
@@ -140,15 +139,9 @@ class Cache:
         return self._folder / key[:2] / key[2:]
 
     def _write(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.parent / f"{path.name}.{secrets.token_hex(4)}"
-        try:
-            partial.write_bytes(data)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-        self._trim(path.parent)
+        write_atomically(path, data)
+        with contextlib.suppress(FileNotFoundError):  # another process removes entries as well
+            self._trim(path.parent)
 
     def _trim(self, shard: Path) -> None:
         entries = [(entry.stat(), entry.path) for entry in os.scandir(shard)]

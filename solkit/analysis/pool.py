@@ -140,6 +140,24 @@ class PendingAnswer(Future[T]):
         return False
 
 
+class AwaitedFutures(set[Future[Any]]):
+    """Futures that other threads wait for; what is added after `give_up` is cancelled."""
+
+    is_given_up = False
+
+    def add(self, future: Future[Any]) -> None:
+        """Add a future."""
+        super().add(future)
+        if self.is_given_up:
+            future.cancel()
+
+    def give_up(self) -> None:
+        """Cancel all, and what is added from now on."""
+        self.is_given_up = True
+        for future in tuple(self):
+            future.cancel()
+
+
 def await_futures(
     futures: Collection[Future[T]], limit_s: float | None
 ) -> tuple[list[Future[T]], list[Future[T]]]:

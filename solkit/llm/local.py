@@ -69,11 +69,13 @@ class LocalModel:
         try:
             message = {**asdict(request), "limit_s": self._limit_s}
             answer = host.call(message, limit_s=limit_s).header
-        except JobDiedError as death:
+        except BaseException as error:  # Ctrl-C: a late answer would be the next request's
             self.close()
-            if death.timed_out:
+            if not isinstance(error, JobDiedError):
+                raise
+            if error.timed_out:
                 return Failure(Trouble.TIME_OUT, f"no text within {limit_s:g} s")
-            return Failure(Trouble.SERVER, f"the model is gone: {death}")
+            return Failure(Trouble.SERVER, f"the model is gone: {error}")
         return self._parse_answer(answer)
 
     def close(self) -> None:
@@ -104,9 +106,11 @@ class LocalModel:
         self._host = host = Host(start, "generating")
         try:
             loaded = host.call(self._settings, limit_s=_LOAD_S).header
-        except JobDiedError as death:
+        except BaseException as error:
             self.close()
-            raise UnsupportedError(f"{self._settings['path']} cannot be loaded: {death}") from death
+            if not isinstance(error, JobDiedError):
+                raise
+            raise UnsupportedError(f"{self._settings['path']} cannot be loaded: {error}") from error
         if not loaded["ok"]:
             self.close()
             raise UnsupportedError(str(loaded["why"]))

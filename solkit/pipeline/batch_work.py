@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -125,12 +126,11 @@ def _survey_entries(
             pending += [(entry, shape_look) for shape_look in found_out.result()]
         except InputError as error:
             notes.append(f"{entry.title} is left out: {error}")
-    done = 0
+    done = itertools.count(1)
 
     def survey_shape(
         shape_look: tuple[Workload, Callable[[], TuningContext], tuple[Shape, ...]],
     ) -> TuningContext | str:
-        nonlocal done
         try:
             return shape_look[1]()
         except ShapeError:  # a slip in the manifest, not a shape that cannot be tuned
@@ -138,8 +138,7 @@ def _survey_entries(
         except InputError as error:
             return str(error)
         finally:
-            done += 1
-            tell("shapes looked at", done, len(pending))
+            tell("shapes looked at", next(done), len(pending))
 
     cases = []
     with ThreadPoolExecutor(together, thread_name_prefix="solkit-batch") as pool:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
-from solkit.analysis.pool import usable_cores
+from solkit.analysis.pool import AwaitedFutures, usable_cores
 from solkit.analysis.sides import Place, study_again, study_first
 from solkit.analysis.study import StudyPlan, describe
 from solkit.core import (
@@ -162,7 +161,7 @@ class _Comparison:
     ) -> None:
         self._worlds, self._places, self._how = worlds, places, how
         self._reference, self._tuned = reference, tuned
-        self._begun: set[Future[Any]] = set()
+        self._begun = AwaitedFutures()
         # the problem may depend on the device and on the file's text, not on the compiler
         self._shares = (
             worlds[0].device == worlds[1].device and worlds[0].revision == worlds[1].revision
@@ -170,8 +169,7 @@ class _Comparison:
 
     def give_up(self) -> None:
         """Cancel what is under way."""
-        for future in tuple(self._begun):
-            future.cancel()
+        self._begun.give_up()
 
     def of_file(self, path: str) -> list[CandidateDiff]:
         """Return the candidates of a file.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +87,4 @@ def _read_cached(path: Path) -> Forecast | None:
 
 def _write_cached(path: Path, forecast: Forecast) -> None:
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(to_json(forecast)), "utf-8")
-        draft.replace(path)
+        userdata.write_atomically(path, json.dumps(to_json(forecast)).encode())

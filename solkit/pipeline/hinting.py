@@ -245,7 +245,4 @@ def _read_hint(path: Path) -> tuple[Hint | None, bool]:
 
 def _write_hint(path: Path, hint: Hint | None) -> None:
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(to_json(hint) if hint else None), "utf-8")
-        draft.replace(path)
+        userdata.write_atomically(path, json.dumps(to_json(hint) if hint else None).encode())

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
-from solkit.analysis.pool import usable_cores
+from solkit.analysis.pool import AwaitedFutures, usable_cores
 from solkit.core import Analysis, Bound, Configuration, Device, MeasureSettings, Outcome
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError
@@ -189,7 +188,7 @@ class Lab:
         """
         remaining, width = iter(candidates), usable_cores() + 1
         studying: set[Future[Studied]] = set()
-        begun: set[Future[Any]] = set()
+        begun = AwaitedFutures()
         study = self._prepared.study_candidate
         measuring: dict[Future[Outcome], Evaluation] = {}
         pool = ThreadPoolExecutor(width, thread_name_prefix="solkit-lab")
@@ -212,8 +211,7 @@ class Lab:
                     yield self._finish_evaluation(measuring.pop(future), future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for pending in tuple(begun):
-                pending.cancel()
+            begun.give_up()
             if measuring:
                 self._shared_bench().withdraw(measuring)
             for evaluation in measuring.values():

@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from solkit.userdata import write_atomically
+
 _DIGITS = 16  # 64 bits: two of a million texts share a name with a chance of 3 in 10^8
 
 
@@ -31,11 +33,7 @@ class Texts:
     def _write_text(self, text: str) -> str:
         data = text.encode()
         name = hashlib.sha256(data).hexdigest()[:_DIGITS]
-        folder = Path(self._folder.name) / name
-        folder.mkdir(exist_ok=True)
-        file = folder / f"{name}.py"
+        file = Path(self._folder.name) / name / f"{name}.py"
         if not file.exists() or file.read_bytes() != data:  # a candidate may change its own file
-            draft = Path(tempfile.mkstemp(dir=folder)[1])
-            draft.write_bytes(data)
-            draft.replace(file)
+            write_atomically(file, data)
         return str(file)

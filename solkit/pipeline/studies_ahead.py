@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from solkit.analysis.pool import usable_cores
+from solkit.analysis.pool import AwaitedFutures, usable_cores
 from solkit.core import Configuration
 
 if TYPE_CHECKING:
@@ -35,24 +35,6 @@ did not, cores that others use would have all of them given up."""
 T = TypeVar("T")
 
 
-class _Awaited(set[Future[Any]]):
-    """Futures that a study waits for; what is added after it was given up is cancelled."""
-
-    is_given_up = False
-
-    def add(self, future: Future[Any]) -> None:
-        """Add a future."""
-        super().add(future)
-        if self.is_given_up:
-            future.cancel()
-
-    def give_up(self) -> None:
-        """Cancel all, and what is added from now on."""
-        self.is_given_up = True
-        for future in tuple(self):
-            future.cancel()
-
-
 @dataclass
 class _Running:
     """A study that has not ended.
@@ -65,7 +47,7 @@ class _Running:
     """
 
     point: Point
-    awaited: _Awaited
+    awaited: AwaitedFutures
     begun_s: float | None = None
     is_needed: bool = False
 
@@ -111,7 +93,7 @@ class StudiesAhead(Generic[T]):
                 if self._busy() >= self._slots:
                     self._give_up(lambda one: self._is_late(one) and not one.is_needed)
                     return
-                self._running[name] = running = _Running(point, _Awaited())
+                self._running[name] = running = _Running(point, AwaitedFutures())
                 self._futures[name] = self._threads.submit(self._run, running)
 
     def _run(self, running: _Running) -> T:

@@ -8,12 +8,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import hostile_answers as answers
 import pytest
 from model_fakes import REQUEST, brief_of, random_llama
 
 from solkit.errors import InputError, UnsupportedError
+from solkit.llm import local as local_models
 from solkit.llm.client import Reply, Trouble
 from solkit.llm.local import LocalModel
 from solkit.llm.transcript import Transcript, read_exchanges
@@ -142,3 +144,27 @@ def test_smollm2_answers_a_brief_end_to_end(tmp_path):
     assert exchange.answer.tokens_in > 500
     assert 0 < exchange.answer.tokens_out <= 8
     assert bool(proposals) != bool(exchange.refused)
+
+
+def test_an_answer_that_an_interrupt_left_behind_is_nobody_elses(tmp_path, monkeypatch):
+    closed = []
+
+    class Host:
+        def __init__(self, *_):
+            self.calls = 0
+
+        def call(self, *_, **__):
+            self.calls += 1
+            if self.calls > 1:
+                raise KeyboardInterrupt
+            return SimpleNamespace(header={"ok": True})
+
+        def close(self):
+            closed.append(self.calls)
+
+    monkeypatch.setattr(local_models, "Host", Host)
+    model = LocalModel(str(tmp_path))
+    for number in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            model.ask(SMALL)
+        assert closed == [2] * number

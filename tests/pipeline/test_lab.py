@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -21,6 +21,8 @@ from solkit.datasets.outcomelog import read
 from solkit.errors import InputError, NotRecordedError, UnsupportedError
 from solkit.measure import Session
 from solkit.measure.benches import RecordedBench
+from solkit.pipeline.evaluation import Evaluation
+from solkit.pipeline.source_files import Texts
 from solkit.roofline import devices, nvml
 
 PROBLEM = """
@@ -290,3 +292,33 @@ def test_on_a_recording(lab, log, monkeypatch):
 def test_a_lab_takes_no_counters():
     with pytest.raises(InputError, match="counters: a Lab takes none"):
         solkit.Lab("h100", settings=MeasureSettings(counters=True))
+
+
+def test_files_of_texts_are_not_held_open():
+    texts = Texts()
+    paths = [texts.path(f"x = {number}\n") for number in range(3)]
+    opened = [path.resolve() for path in Path("/proc/self/fd").iterdir() if path.exists()]
+    assert not any(path.is_relative_to(Path(paths[0]).parents[1]) for path in opened)
+    assert [Path(path).read_text() for path in paths] == ["x = 0\n", "x = 1\n", "x = 2\n"]
+    texts.close()
+
+
+def test_what_a_study_begins_after_the_iterator_was_left_is_given_up(monkeypatch, log):
+    monkeypatch.setattr(nvml, "live_devices", lambda: ())
+    left, given_up = threading.Event(), threading.Event()
+
+    def study(candidate, _problem, _shape, _params, begun):
+        if candidate == "late":
+            assert left.wait(120)
+            answer = Future()
+            answer.add_done_callback(lambda _: given_up.set())
+            begun.add(answer)
+        return Evaluation(candidate), None
+
+    with solkit.Lab("h100", settings=MeasureSettings(log=log)) as lab:
+        monkeypatch.setattr(lab._prepared, "study_candidate", study)
+        evaluations = lab.evaluate_all(["late", "early"])
+        assert next(evaluations).candidate == "early"
+        evaluations.close()
+        left.set()
+        assert given_up.wait(120)

@@ -268,8 +268,8 @@ class _Helpers:
         ray, error = _ray_package(), "there is none"
         alive = {row["NodeID"] for row in ray.nodes() if row["Alive"]}
         self._nodes = [node for node in self._nodes if node in alive]  # others would wait for long
-        while self._nodes:
-            node = self._nodes[next(self._next) % len(self._nodes)]
+        while nodes := self._nodes:  # a thread of another job may replace the list
+            node = nodes[next(self._next) % len(nodes)]
             there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
             options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": there}
             limit_s = _START_S + job.limit_s * len(job.choices)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
+from solkit.userdata import write_atomically
 
 MOST_BYTES = 64 << 20
 _PROBLEM = "problem.py"  # the reference of all files in its folder
@@ -48,10 +49,7 @@ class Bundle:
         for name, content in self.files.items():
             file = root / name
             if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                part = file.with_name(f"{file.name}.{os.getpid()}.part")
-                part.write_bytes(content)
-                part.replace(file)
+                write_atomically(file, content)
         return str(root / self.path), self.reference and str(root / self.reference)
 
 

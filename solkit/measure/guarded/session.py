@@ -183,7 +183,8 @@ class Session:
                 is_used = self._uses > 0 or (preparation is not None and preparation.is_alive())
                 is_idle = time.monotonic() - self._idle_since_s > _IDLE_S
                 if is_idle and not is_used and not is_closed.is_set():
-                    self._leave_gpu()
+                    with contextlib.suppress(SolkitError):  # the next candidate meets it
+                        self._leave_gpu()
 
     def _leave_gpu(self) -> None:
         """Leave the GPU to another session that waits for it."""

@@ -79,7 +79,7 @@ def test_unpacking_twice_writes_once(folder, tmp_path):
     path, _ = bundle.unpack(tmp_path)
     (tmp_path / bundle.digest[:16] / "scaling" / "scale.py").write_text("changed\n")
     assert bundle.unpack(tmp_path)[0] == path
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob(".solkit-*"))
 
 
 def test_what_cannot_be_sent_is_an_error(folder, monkeypatch):

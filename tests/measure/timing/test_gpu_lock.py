@@ -20,7 +20,7 @@ import pynvml
 import pytest
 
 from solkit.core import Measurement, MeasureSettings, Verdict
-from solkit.errors import GpuBusyError, UnsupportedError
+from solkit.errors import GpuBusyError, UnsupportedError, WorkerError
 from solkit.measure import Judgement, Session, is_available
 from solkit.measure.guarded import processes as of_a_session
 from solkit.measure.guarded import session as sessions
@@ -516,6 +516,7 @@ def session(monkeypatch, one_gpu):  # noqa: ARG001
 
 def test_a_session_that_is_idle_leaves_the_gpu_to_one_that_waits(session, hold):
     other = hold()
+    until(lambda: session.left)  # the other one may be quicker
     assert session.left == [1]
     session._processes._patience_s = 0.1
     again = threading.Thread(target=session.await_gpu)
@@ -528,6 +529,21 @@ def test_a_session_that_is_idle_leaves_the_gpu_to_one_that_waits(session, hold):
     assert (session.left[0], session._processes.restarts) == (1, [1])
     with pytest.raises(GpuBusyError, match=f"process {os.getpid()}"):
         take(limit_s=0)
+
+
+def test_a_session_whose_processes_do_not_end_leaves_the_gpu_later(session, waiting):
+    leave_gpu, failures = session._processes.leave_gpu, []
+
+    def leave_later():
+        if not failures:
+            failures.append(1)
+            raise WorkerError("a process still exists")
+        return leave_gpu()
+
+    session._processes.leave_gpu = leave_later
+    order = waiting("another")
+    until(lambda: order)
+    assert failures
 
 
 def test_a_session_that_is_alone_keeps_the_gpu(session):

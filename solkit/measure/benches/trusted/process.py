@@ -133,13 +133,17 @@ class TimingProcess:
             LostError: one of them ended the process; ask again without it.
             WorkerError: the process cannot be started.
         """
-        if self._now is None or not self._now.process.is_alive or self._asked > _MOST_ASKED:
-            self.start()
-        assert self._now is not None
-        self._asked += len(handful.drafts)
-        called = self._now.called
-        called[0] = NOTHING_CALLED
-        answer = self._request_answer(handful)
+        try:
+            if self._now is None or not self._now.process.is_alive or self._asked > _MOST_ASKED:
+                self.start()
+            assert self._now is not None
+            self._asked += len(handful.drafts)
+            called = self._now.called
+            called[0] = NOTHING_CALLED
+            answer = self._request_answer(handful)
+        except BaseException:  # Ctrl-C: a late answer would be taken for the next handful's
+            self.end()
+            raise
         if isinstance(answer, list):
             return answer
         verdict, message = self._end_process(answer)

@@ -79,6 +79,20 @@ def test_a_file_is_loaded_whatever_becomes_of_it(process):
     assert pid_of(process) != first
 
 
+def test_an_answer_that_an_interrupt_left_behind_is_nobody_elses(process):
+    process.start()
+    first, receive = pid_of(process), process._receive_message
+
+    def interrupt(_):
+        process._receive_message = receive
+        raise KeyboardInterrupt
+
+    process._receive_message = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        process.outcomes(handful())
+    assert pid_of(process) != first
+
+
 def test_a_script_without_a_guard_of_its_main_part_is_not_run_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
