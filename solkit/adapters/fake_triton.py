@@ -119,6 +119,7 @@ def install(device: Device) -> None:
     fake_cuda.when_imported("cutlass.cute.runtime", fake_cute.install_tensors)
     fake_cuda.when_imported("cutlass.utils.hardware_info", fake_cute.install_hardware)
     fake_cuda.when_imported("cutlass.cutlass_dsl.tvm_ffi_provider", fake_cute.install_tvm_ffi)
+    fake_cuda.when_imported("torch._inductor.runtime.triton_helpers", _keep_driver)
     fake_cuda.when_imported("tilelang.jit", fake_tilelang.install)
     fake_cuda.when_imported("tilelang.autotuner.tuner", fake_tilelang.install_autotuner)
     driver = fake_driver(device)
@@ -141,6 +142,11 @@ def install(device: Device) -> None:
         (torch.library.Library, "_register_fake", _register_fake),
     ):
         setattr(owner, name, fake)
+
+
+def _keep_driver(module: Any) -> None:
+    """Let files that Inductor wrote keep the fake driver; they ask for the GPU's at the import."""
+    module.set_driver_to_gpu = lambda: None
 
 
 def _private_caches() -> None:

@@ -197,7 +197,8 @@ def extension_facts(
             continue
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
         where, kernel = captured.host.line, captured.host.kernel
-        unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
+        name = kernel if len(kernel) < 80 else f"{kernel.partition('<')[0]}<…>"
+        unknown[f"{where}: grid or block of {name} could not be evaluated ({size})."] = None
     return _merged_equal_facts(followed), tuple(unknown), compiled
 
 

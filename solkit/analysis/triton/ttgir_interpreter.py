@@ -452,11 +452,15 @@ class TTGIRInterpreter:
         names = [name for name, _ in pairs]
         values = self._passed([start for _, start in pairs], names)
         skipping = self._while_extrapolator(operation, names)
-        skipping.is_possible &= linear
+        waits = (
+            not pairs and len(after.operations) == 1
+        )  # `while tl.atomic_add(flag, 0) != n: pass`
+        skipping.is_possible &= linear and not waits
         outer = running = self.active
         compared = self.compared  # as in `_for`
         done: Array = np.zeros(len(self.active), np.int64)
-        last, first = 0, self.counters.snapshot()  # the last round that is followed, once known
+        # the last round that is followed, once known; it waits for what another program does
+        last, first = int(waits), self.counters.snapshot()
         for rounds in itertools.count():
             if not last and rounds and self._tired(rounds, operation):
                 if not (linear and skipping.steps):
@@ -465,7 +469,7 @@ class TTGIRInterpreter:
                 skipped = self._count_on(first, np.maximum(ahead - 1, 0), done)
                 values, done = skipping.moved(values, skipped), done + skipped
                 last = rounds + _LAST_ROUNDS
-            if last and rounds > last:  # it waits for what another program does
+            if last and rounds > last:
                 break
             self.active, start = running, self.counters.snapshot()
             self.compared = {} if skipping.is_possible or compared is not None else None

@@ -332,6 +332,17 @@ def tuple_kernel(tensors, strides, BLOCK: tl.constexpr):
     tl.store(tensors[1] + at * strides[1], tl.load(tensors[0] + at * strides[0]))
 
 
+@triton.jit
+def waiting_kernel(flag, BLOCK: tl.constexpr):
+    tl.atomic_add(flag, 1, sem="release")
+    while tl.atomic_add(flag, 0, sem="acquire") != BLOCK:
+        pass
+
+
+def waiting(device, blocks=100):
+    waiting_kernel[(blocks,)](cuda(device, 1, dtype=torch.int32), BLOCK=blocks)
+
+
 def strided_by_tuple(device, n=4096):
     tuple_kernel[(n // 1024,)]((cuda(device, n * 8), cuda(device, n)), (8, 1), BLOCK=1024)
 

@@ -163,6 +163,11 @@ def test_lanes_far_apart_touch_a_sector_each(launched):
     assert kernel.demand.l1_wavefronts == 128 * 32 + 32 * 4
 
 
+def test_a_loop_that_only_waits_for_other_programs_is_no_loop_to_its_count(launched):
+    kernel = launched(followed.waiting, blocks=100)
+    assert 2 * 100 <= sum(a.contention.operations for a in kernel.demand.accesses) <= 3 * 100
+
+
 def test_parts_of_tuples_are_arguments(launched):
     kernel = launched(followed.strided_by_tuple, n=4096)
     load, store = access(kernel, "load", "tensors[0]"), access(kernel, "store", "tensors[1]")
