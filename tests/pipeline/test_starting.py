@@ -173,19 +173,26 @@ def test_comments_beside_parameters_name_the_dimensions(tmp_path):
     x: torch.Tensor,  # [total, heads, 64]
     w: torch.Tensor,  # weights (heads, window)
     y: torch.Tensor,  # (optional)
-    window: int,
+    z: torch.Tensor, s: torch.Tensor, window: int,
 ):
-    assert y.shape == (heads, total)
+    '''Pool.
+
+        z (Tensor, optional): what is added, of shape [heads, window,]
+        s: scales
+    '''
+    assert y.shape == (heads, total) and len(s.shape) == 1
     assert x.dtype == w.dtype
-    pick[(1,)](x, w, y, 8)
+    pick[(1,)](x, w, y, z, s, 8)
 """
-    result = started(tmp_path, HEAD + "@triton.jit\ndef pick(x, w, y, n): ...\n" + head)
+    result = started(tmp_path, HEAD + "@triton.jit\ndef pick(x, w, y, z, s, n): ...\n" + head)
     assert "x = torch.randn(total, heads, 64, dtype=dtype" in result.text
     assert "w = torch.randn(heads, window, dtype=dtype" in result.text
     assert "y = torch.randn(heads, total, dtype" in result.text
+    assert "z = torch.randn(heads, window, dtype" in result.text
+    assert "s = torch.randn(M, dtype" in result.text
     assert "dtype=torch.float32, device" in result.text
     assert "window = " not in result.text  # it is a size
-    assert "return (x, w, y, window)" in result.text
+    assert "return (x, w, y, z, s, window)" in result.text
 
 
 @pytest.mark.parametrize(

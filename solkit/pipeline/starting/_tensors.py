@@ -21,6 +21,7 @@ _OF_TENSORS = frozenset(
 _NAMES = "MNKLPQRSTUVWXYZ"
 _RESERVED = {"dtype", "device"}
 _SHAPE_COMMENT = re.compile(r"[^#]*#.*?(?:\[([\w ,]+)\]|\((\w+ *,[\w ,]+)\))")
+_SHAPE_SENTENCE = r"^\W*{name}\b.*\bshapes?\W*?(?:\[([\w ,]+)\]|\(([\w ,]+)\))"
 _VECTOR = 16_777_216  # elements of a vector: its traffic outlasts a launch
 _BY_PLACE = (64, 1024, 16, 4)  # from the last dimension on, of three and more
 
@@ -140,14 +141,18 @@ def tensors_of(
 
 
 def _commented_dims(source: Source, node: Definition, parameter: ast.arg) -> tuple[str, ...]:
-    """Return the dimensions that a comment beside a parameter lists: ``x,  # [B, N, 64]``."""
-    if sum(other.lineno == parameter.end_lineno for other in parameters(node)) != 1:
-        return ()
-    line = source.text.splitlines()[(parameter.end_lineno or 1) - 1]
-    comment = _SHAPE_COMMENT.match(line, parameter.end_col_offset or 0)
-    dims = [dim.strip() for dim in (comment[1] or comment[2]).split(",")] if comment else []
-    are_words = all(dim.isidentifier() or dim.isdecimal() for dim in dims)
-    return tuple(dims) if are_words else ()
+    """Return the dimensions that the text lists for a parameter.
+
+    A comment beside it may (``x,  # [B, N, 64]``), or the docstring (``x: of shape (B, N, 64)``).
+    """
+    pattern = _SHAPE_SENTENCE.format(name=re.escape(parameter.arg))
+    shown = re.search(pattern, ast.get_docstring(node) or "", re.MULTILINE)
+    if sum(other.lineno == parameter.end_lineno for other in parameters(node)) == 1:
+        line = source.text.splitlines()[(parameter.end_lineno or 1) - 1]
+        shown = _SHAPE_COMMENT.match(line, parameter.end_col_offset or 0) or shown
+    words = (shown[1] or shown[2]).replace(",", " ").split() if shown else []
+    are_dims = all(word.isidentifier() or word.isdecimal() for word in words)
+    return tuple(words) if are_dims else ()
 
 
 def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
@@ -257,14 +262,18 @@ def _note_rank(node: ast.AST, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _note_compared(lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]) -> None:
+    is_number = isinstance(rhs, ast.Constant) and isinstance(rhs.value, int)
+    if isinstance(lhs, ast.Call) and lhs.args and ast.unparse(lhs.func) == "len":
+        shaped = _shaped_tensor(lhs.args[0], tensors)  # len(x.shape) == 2
+        if shaped is not None and is_number:
+            shaped.at_least(int(ast.unparse(rhs)), exact=True)
     if isinstance(lhs, ast.Call):  # x.dim() == 2
         lhs = lhs.func
     tensor = _named_tensor(lhs.value, tensors) if isinstance(lhs, ast.Attribute) else None
     if tensor is None or not isinstance(lhs, ast.Attribute):
         return
-    is_number = isinstance(rhs, ast.Constant) and isinstance(rhs.value, int)
-    if lhs.attr in ("ndim", "dim") and is_number and isinstance(rhs, ast.Constant):
-        tensor.at_least(int(str(rhs.value)), exact=True)
+    if lhs.attr in ("ndim", "dim") and is_number:
+        tensor.at_least(int(ast.unparse(rhs)), exact=True)
     elif lhs.attr == "dtype" and isinstance(rhs, ast.Attribute) and rhs.attr != "dtype":
         tensor.dtype = rhs.attr  # x.dtype == torch.float16, and not == y.dtype
 
