@@ -37,15 +37,7 @@ from solkit.surrogate import shipped
 from solkit.surrogate.conformal_intervals import Interval
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
 from solkit.surrogate.ensemble import Stack, StackedRegressor
-from solkit.surrogate.features import (
-    ROUGH_GAP,
-    Array,
-    Launches,
-    Problem,
-    captured_features,
-    feature_matrix,
-    rough_log2_factor,
-)
+from solkit.surrogate.features import Array
 from solkit.surrogate.online_gp import ObservedResiduals, ResidualGP
 from solkit.surrogate.out_of_distribution import CandidateBudget, OODDetector, VarianceComponents
 from solkit.surrogate.table import Table
@@ -176,36 +168,6 @@ class Surrogate:
         """Return the trees, calibrated for what is asked beside them."""
         trees, stacked = self.trees(depth), self.stacked(depth)
         return trees if stacked is None else replace(trees, calibration=stacked.calibration)
-
-    def forecast_captured(
-        self, problem: Problem, device: Device, launches: Launches, single: bool = False
-    ) -> Forecasts:
-        """Forecast many captured candidates for one problem, given as arrays.
-
-        Nothing is done one by one, so that tens of thousands take a second or two. What was learned
-        on the job is left out, and so is the language regressor.
-
-        Args:
-            problem: what they compute.
-            device: where.
-            launches: their launches, arrays of (candidates,).
-            single: whether one small model that imitates the ensemble answers, without intervals.
-
-        Raises:
-            UnsupportedError: nothing was ever timed on such a GPU.
-        """
-        _check_device(device)
-        trees = self.trees(Depth.CAPTURED)
-        columns = captured_features(problem, device, launches)
-        values = feature_matrix(columns, trees.names)
-        base_ms = np.full(len(values), problem.sol_ms)
-        if ROUGH_GAP in columns:
-            base_ms *= 2.0 ** rough_log2_factor(columns[ROUGH_GAP])
-        if single:
-            return Forecasts.from_times(base_ms * 2.0 ** trees.single.predict(values))
-        return trees.forecasts_of(
-            values, trees.believed(values, np.zeros(len(values), bool)), base_ms
-        )
 
     def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:
         """Learn from measured candidates, which may be of a new kernel, shape, device or compiler.
@@ -356,7 +318,6 @@ def _write_trees(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
     shipped.write_part(
         file, f"{depth.value}/sizes.ubj", _pack_booster(trees.calibration.interval.sizes)
     )
-    shipped.write_part(file, f"{depth.value}/single.ubj", _pack_booster(trees.single))
 
 
 def _calibration_json(calibration: Calibration) -> dict[str, Any]:
@@ -402,7 +363,6 @@ def _read_trees(path: Path, depth: Depth) -> Trees:
         return Trees(
             tuple(about["names"]),
             tuple(map(read_booster, range(about["members"]))),
-            read_booster("single"),
             _calibration_from_json(about, read_booster("sizes")),
             frozenset(about.get("known", ())),
         )

@@ -96,9 +96,6 @@ left out; 0.3 to 0.6 do as well (docs/lab/surrogate.md)."""
 _SIZES = Settings(rounds=80, leaves=24)
 """Settings of the model of residuals' sizes, which need less detail."""
 
-_SINGLE = Settings(rounds=120, rate=0.15, rows=1.0, columns=1.0, least_weight=1.0)
-"""Settings of the single model that imitates the ensemble."""
-
 
 @dataclass(frozen=True)
 class Belief:
@@ -239,7 +236,6 @@ class Trees:
     Attributes:
         names: of the features, in the order of the columns.
         members: the models.
-        single: one small model that imitates them, several times as fast.
         calibration: what its forecasts are worth.
         kernels: ids of those that it learned from, shortened (`_shortened_kernel_ids`); it never
             abstains on them.
@@ -249,7 +245,6 @@ class Trees:
 
     names: tuple[str, ...]
     members: tuple[BoostedTrees, ...]
-    single: BoostedTrees
     calibration: Calibration
     kernels: frozenset[str] = frozenset()
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
@@ -273,23 +268,12 @@ class Trees:
         """
         names, members = grow_ensemble(table, settings, seed, workers)
         values = columns_of(table, names)
-        rows = drawn_rows(table, settings.most)
-        weight = row_weights(table[rows], settings.focus, settings.crowd)
-        mean = _expect_by_members(members, values[rows], is_modelled(table)[rows]).mean
-        alike = replace(_SINGLE, threads=settings.threads)
-        single = _grow_trees(values[rows], mean, weight, alike, seed)
         if left_out is None:
             left_out = expect_out_of_family(table, settings, seed, workers)
         calibration = Calibration.from_left_out(table, values, left_out, settings, seed)
         left_out_ms = table.base_ms * 2.0**left_out.mean
-        return Trees(
-            names,
-            members,
-            single,
-            calibration,
-            frozenset(_shortened_kernel_ids(table)),
-            left_out_ms,
-        )
+        kernels = frozenset(_shortened_kernel_ids(table))
+        return Trees(names, members, calibration, kernels, left_out_ms)
 
     def forecast(self, table: Table) -> Forecasts:
         """Forecast times and intervals of a table's rows, whose own times are not read."""
