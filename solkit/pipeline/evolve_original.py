@@ -151,6 +151,11 @@ class Original:
         """Every size."""
         return self.file.problem.whole_shape(self.shape)
 
+    def path_of(self, variant: Variant, prepared: Preparation) -> str:
+        """Return the file of a variant: the original's own, or one that `prepared` keeps."""
+        is_original = variant.id == self.variant.id
+        return self.path if is_original else prepared.path(variant.source)
+
     @property
     def configuration(self) -> Configuration:
         """The original with the parameters in use."""

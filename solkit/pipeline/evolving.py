@@ -196,22 +196,22 @@ def evolve(
         original = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
             original = original.recorded(bench, how)
-        world = KernelEvaluator(prepared, to, original, how, loading.result())
+        evaluator = KernelEvaluator(prepared, to, original, how, loading.result())
         if not isinstance(bench, RecordedBench):
-            world.compile_original()
-        world.checks = supplied.check or _make_check(checkers, world)
-        stack.callback(world.close)
-        world.advise = supplied.advise
-        world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
-        run = _Run(world, original, gpu_seconds, how, supplied.show)
+            evaluator.compile_original()
+        evaluator.checks = supplied.check or _make_check(checkers, evaluator)
+        stack.callback(evaluator.close)
+        evaluator.advise = supplied.advise
+        evaluator.log = log = _open_log(stack, bench, original, gpu_seconds, how)
+        run = _Run(evaluator, original, gpu_seconds, how, supplied.show)
         proposers = _with_inductors(proposers, original, prepared, bench)
         if how.compiled and supplied.proposers is None and not isinstance(bench, RecordedBench):
             run.parents = parents = CompiledParents(original, prepared, how)
             stack.callback(parents.close)
             run.coming = parents.begin()
-        with _open_bench(bench, world, limits, log, session) as world.bench:
+        with _open_bench(bench, evaluator, limits, log, session) as evaluator.bench:
             breeding, stopped = run.search(proposers)
-        world.close()  # what is still checked or compiled would run beside the gate's timing
+        evaluator.close()  # what is still checked or compiled would run beside the gate's timing
         prepared.analyser.give_up_rankings()
         if run.parents is not None:
             run.parents.close()
@@ -335,14 +335,14 @@ def _may_load_early(problem: str) -> bool:
     return is_file and usable_cores() >= _LOADING_CORES
 
 
-def _make_check(checkers: Checkers | None, world: KernelEvaluator) -> Check:
+def _make_check(checkers: Checkers | None, evaluator: KernelEvaluator) -> Check:
     """Return the check that tells right sources from wrong ones: of a recording that is known."""
     if checkers is None:
         return leave_unchecked
-    if why := world.uninterpretable:
+    if why := evaluator.uninterpretable:
         return lambda *_: (Checked.UNCHECKED, why)
-    world.end_checks = checkers.close
-    world.prepare_checks(checkers.prepare)
+    evaluator.end_checks = checkers.close
+    evaluator.prepare_checks(checkers.prepare)
     return checkers.check
 
 
@@ -373,7 +373,7 @@ def _open_log(
 @contextlib.contextmanager
 def _open_bench(
     bench: Bench | None,
-    world: KernelEvaluator,
+    evaluator: KernelEvaluator,
     limits: MeasureSettings,
     log: EvolveLog | None,
     session: Session | None,
@@ -386,8 +386,10 @@ def _open_bench(
 
     assert log is not None
     software = environment()
-    with GuardedBench(world.device, world.prospect, log, limits, software, session) as own:
-        own.load([world.original.problem, world.original.path])  # the budget is for measuring
+    with GuardedBench(evaluator.device, evaluator.prospect, log, limits, software, session) as own:
+        own.load(
+            [evaluator.original.problem, evaluator.original.path]
+        )  # the budget is for measuring
         yield own
 
 
@@ -398,7 +400,7 @@ def _open_bench(
 class _Run:
     """One run of `evolve`."""
 
-    world: KernelEvaluator
+    evaluator: KernelEvaluator
     original: Original
     budget_s: float
     how: EvolveSettings
@@ -412,19 +414,19 @@ class _Run:
     practice: Practice = field(init=False)
 
     def __post_init__(self) -> None:
-        self.practice = Practice(self.world, self.budget_s)
+        self.practice = Practice(self.evaluator, self.budget_s)
 
     def search(self, proposers: Sequence[Proposer]) -> tuple[EvolutionSearch, Stopped]:
         """Return the search, until something ends it, and the practice."""
         from solkit.tuner.evolution.acquisition import Shares
         from solkit.tuner.evolution.evolution_search import EvolutionSearch
 
-        shares, model = None, self.world.surrogate
+        shares, model = None, self.evaluator.surrogate
         if model is not None and (depth := Depth(self.how.depth)) in model.depths:
             shares = Shares.of(model.trees(depth).calibration.scatter)
         variant = self.original.variant
         breeding = EvolutionSearch(
-            self.world,
+            self.evaluator,
             proposers,
             (variant, self._first_point()),
             self.budget_s,
@@ -437,10 +439,10 @@ class _Run:
         breeding.replan = self._planned_ms
         breeding.prepare_practice = self.practice.prepare
         breeding.coming = self.coming
-        if self.world.log is not None:
-            self.world.log.spent = self.world.spent_s
+        if self.evaluator.log is not None:
+            self.evaluator.log.spent = self.evaluator.spent_s
             if self.how.resume:
-                self._resume_from_log(breeding, self.world.log)
+                self._resume_from_log(breeding, self.evaluator.log)
         stopped = breeding.run()
         with span("practice"):
             self.finalists = self.practice.run(breeding)
@@ -480,7 +482,7 @@ class _Run:
 
     def _sol_ms(self) -> float | None:
         try:
-            return self.world.prepared.bound(self.original.problem, self.original.shape).time_ms
+            return self.evaluator.prepared.bound(self.original.problem, self.original.shape).time_ms
         except InputError as error:
             self.notes.append(f"The problem has no speed of light: {error}")
             return None
@@ -489,7 +491,7 @@ class _Run:
         """Return the speed of light of the best algorithm; ``None`` if a time beats that, too."""
         beaten = f"{duration(time_ms)} is faster than the reference's algorithm can be"
         try:
-            plan = best(self.original.problem, self.world.device, shape=self.original.shape)
+            plan = best(self.original.problem, self.evaluator.device, shape=self.original.shape)
         except SolkitError as error:
             self.notes.append(f"{beaten}, and no better one was derived: {error}")
             return None
@@ -510,7 +512,7 @@ class _Run:
             lineage = row.extra.get(LINEAGE)
             if row.run_id != log.run_id or row.comparison is not None or lineage is None:
                 continue
-            self.world.earlier_s = max(self.world.earlier_s, lineage["spent_s"])
+            self.evaluator.earlier_s = max(self.evaluator.earlier_s, lineage["spent_s"])
             if lineage.get("kind") == SIZE_GUARD:
                 continue  # it is made of a winner: nothing is built on it
             name = (row.source_sha256 or "")[:12]
@@ -520,14 +522,14 @@ class _Run:
             if name not in texts:
                 continue
             variant = variant_of(name, texts[name], lineage)
-            path = self.world.path(variant)
+            path = self.evaluator.path(variant)
             configuration = self.original.of(path, row.params, row.chosen_by)
             log.variants[name] = variant
-            self.world.fits_one_shape(variant)
+            self.evaluator.fits_one_shape(variant)
             breeding.adopt_measurement(
                 variant,
                 Point(name, configuration, 0.0, 0.0),
-                self.world.judged(self.world.prospect_of(configuration), row),
+                self.evaluator.judged(self.evaluator.prospect_of(configuration), row),
             )
 
     # ---------------------------------------------------------------------------------- the gate
@@ -542,11 +544,11 @@ class _Run:
         if best.time_ms is None or same:
             return None
         breeding.tell("gate")
-        rival = self.original.of(self.world.path(best.variant), best.params, "tuned")
+        rival = self.original.of(self.evaluator.path(best.variant), best.params, "tuned")
         meets_peer = self.original.compiled is not None and bench is None
         if meets_peer:
             limits = replace(limits, time_limit_s=_PEER_S)
-        judge = partial(guarded_final, self.world.device, limits)
+        judge = partial(guarded_final, self.evaluator.device, limits)
         if bench is not None:
             from solkit.tuner.head_to_head import head_to_head
 
@@ -582,7 +584,7 @@ class _Run:
             if narrower is None:
                 return gate
             self.winner = narrower.variant.id
-            path = self.world.path(narrower.variant)
+            path = self.evaluator.path(narrower.variant)
             gate = judge(self.original.of(path, narrower.params, "tuned"))
         return gate
 
@@ -599,7 +601,7 @@ class _Run:
             lost = breeding.archive[self.practice.winner_of(self._choose_winner(breeding))].variant
             self.notes.append(f"{lost.kind} proved to be wrong at the gate: {gate.why}")
             self.winner = other.variant.id
-            path = self.world.path(other.variant)
+            path = self.evaluator.path(other.variant)
             first = judge(self.original.of(path, other.params, "tuned"))
             gate = self._gate_again(breeding, first, judge)
         return gate
@@ -629,8 +631,8 @@ class _Run:
         own, reference = self.original, self.original.compiled
         if self.how.custom_kernel or reference is None:
             return own.configuration
-        path = self.world.prepared.path(write_compile_peer(reference, own.file.problem.format))
-        file = self.world.prepared.analyser.describe(path, reference).result()
+        path = self.evaluator.prepared.path(write_compile_peer(reference, own.file.problem.format))
+        file = self.evaluator.prepared.analyser.describe(path, reference).result()
         assert file.candidate is not None
         return Configuration(path, file.candidate.name, own.shape, {}, reference, "default")
 
@@ -647,7 +649,7 @@ class _Run:
         rival: Configuration,
     ) -> Gate:
         others = self.original.others(self.how)
-        self.world.look_at_launches([base, rival], others)
+        self.evaluator.look_at_launches([base, rival], others)
         last = judge(base, rival)
         if last.difference is not Difference.FASTER:
             why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
@@ -681,11 +683,11 @@ class _Run:
             if canonical(at) == canonical(self.original.whole_shape) or tries == _MOST_SMALLER:
                 break
             pair = replace(base, shape=at), replace(rival, shape=at)
-            if not self.world.holds(*pair):
+            if not self.evaluator.holds(*pair):
                 return None
-            if self.world.are_same(*pair):
+            if self.evaluator.are_same(*pair):
                 return held_where_same(at)
-            if not self.world.may_fit(at, 1.0 if at is shape else _SMALLER_SHARE):
+            if not self.evaluator.may_fit(at, 1.0 if at is shape else _SMALLER_SHARE):
                 continue
             tries += 1
             try:
@@ -704,7 +706,7 @@ class _Run:
         self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None
     ) -> Evolved:
         """Return the result."""
-        archive, world = breeding.archive, self.world
+        archive, evaluator = breeding.archive, self.evaluator
         original, best = archive[archive.original], self._choose_winner(breeding)
         passed = gate is not None and gate.passed
         taken = best if passed else original
@@ -716,7 +718,7 @@ class _Run:
             kernel=self.original.named,
             problem_id=kernel_of_file(self.original.file).problem_id(self.original.whole_shape),
             shape=self.original.whole_shape,
-            device=world.device.key,
+            device=evaluator.device.key,
             sol_ms=breeding.sol_ms,
             original=own,
             best=taken.variant.id,
@@ -727,11 +729,11 @@ class _Run:
             rounds=breeding.rounds,
             measured=breeding.measured,
             failed=breeding.failed,
-            gpu_s=world.spent_s(),
+            gpu_s=evaluator.spent_s(),
             stopped=stopped,
             trajectory=tuple(breeding.trajectory),
             cost=sum(budget.cost for budget in budgets.values()),
-            log=None if world.log is None else str(world.log.path),
+            log=None if evaluator.log is None else str(evaluator.log.path),
             notes=(*self.original.notes, *own_notes, *breeding.notes, *self.practice.notes),
             environment=environment(),
             finalists=self.finalists,

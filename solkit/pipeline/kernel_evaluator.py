@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from solkit.analysis.pool import await_futures, usable_cores
 from solkit.core import (
     AnalysisStatus,
     Bred,
@@ -22,33 +20,33 @@ from solkit.core import (
     Depth,
     Device,
     EvolveSettings,
-    KernelFile,
     Outcome,
     Result,
     Tried,
     Value,
     Variant,
     Verdict,
-    canonical,
 )
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, NotRecordedError, SolkitError
-from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_log import EvolveLog
-from solkit.pipeline.evolve_original import Original, recorded_rows
-from solkit.pipeline.launch_keys import are_same_launches, key_of_launches, look_at_launches
+from solkit.pipeline.evolve_original import Original
+from solkit.pipeline.held_out_kernels import HeldOutKernels
+from solkit.pipeline.launch_keys import are_same_launches, key_of_candidate, look_at_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
+from solkit.pipeline.timed_variants import TimedVariants
+from solkit.pipeline.variant_checks import VariantChecks
+from solkit.pipeline.variant_ranking import VariantRanker
 from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.core import Forecast
     from solkit.surrogate.model import Surrogate
-    from solkit.surrogate.plan import Ranked
     from solkit.tuner.evolution.acquisition import Point
     from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
     from solkit.tuner.proposers.rewriter.size_guard import Layouts
@@ -58,28 +56,10 @@ Studied = tuple[Configuration, PreparedCandidate]
 Advise = Callable[[Result, Device], tuple[str, ...]]
 Check = Callable[[str, Brief], tuple[Checked, str]]
 
-_MOST_CHECKERS = 8
-"""Variants that are checked at a time, on as many cores."""
-_CHECK_S, _SETTLING_S = 6.0, 8.0
-"""Seconds for which a candidate waits for its variant's check, some of which take a minute: the
-bench refuses what is wrong. And seconds for which those of the finalists are awaited, behind the
-practice."""
-_MOST_POINTS = 64
-"""Parameters of one variant that are ranked: a sample of its space."""
-_POINTS_OF_PROGRAM = 12
-"""The same of the reference's programs. The compiler's own choice comes first, and conditions in
-such a file are seen by running it: 64 runs take 10 s, in which the GPU seconds are spent."""
-_HELD = 24
-"""Points of a variant that go to the frontier, those with the lowest forecasts."""
 _COPIED_SHARE = 1 / 16
 """Share of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
 _INTERPRETED_BYTES = 1 << 24
 """Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
-_STUDY_S, _STUDY_SHARE = 10.0, 3.0
-"""Seconds to wait for kernels of held-out shapes, at the least, and as a share of what the search's
-own shape took, where cores are busy: what takes longer would, on the GPU."""
-_LISTED_S = 60.0
-"""Seconds to wait for an autotuner's list: compiling the rest takes the time of the autotuner."""
 _RANK_S, _AWAITED_RANK_S = 5.0, 2.5
 """Seconds for which a round waits until candidates are lowered: some take 40 s. Fewer where the GPU
 waits too: what promises most is compiled next, and forecast by that."""
@@ -134,29 +114,18 @@ class KernelEvaluator:
     _begun_s: float | None = None  # of what is being measured, by the bench's clock
     _ended_s: float = field(default_factory=time.monotonic)  # when the last measurement did
     _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
-    _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
-    _begun_checks_s: dict[str, float] = field(default_factory=dict)
-    _late: dict[str, Variant] = field(default_factory=dict)  # whose checks are not awaited
-    _checkers: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
-    )
-
-    _compiling: dict[str, list[Future[None]]] = field(default_factory=dict)  # for held-out shapes
-    _listed: list[Future[None]] = field(default_factory=list)  # of the original's autotuners
-    _compiled: set[str] = field(default_factory=set)
-    _studied_s: dict[str, float] = field(default_factory=dict)
+    _variant_checks: VariantChecks = field(default_factory=VariantChecks)
     _one_shape: set[str] = field(default_factory=set)
     _prepare_check: Callable[[Brief], None] = lambda _: None
-    _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _forecasts: dict[str, Forecast | None] = field(default_factory=dict)  # of compiled candidates
-    # variants by keys of what they launch, and of their compiled code
-    _timed: dict[str, str] = field(default_factory=dict)
-    _waiting_codes: dict[str, list[Point]] = field(default_factory=dict)  # studied, not timed
+    _timed: TimedVariants = field(default_factory=TimedVariants)
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PLANNED))
+    _held_out: HeldOutKernels = field(init=False)
     _ahead: StudiesAhead[Studied] = field(init=False)
     _compiled_ahead: StudiesAhead[None] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._held_out = HeldOutKernels(self.prepared, self.original)
         self._ahead = StudiesAhead(self._study_ahead)
         self._compiled_ahead = StudiesAhead(self._compile_new, _NEXT)
 
@@ -196,10 +165,8 @@ class KernelEvaluator:
         for point, compiled in self._compiled_ahead.ended():
             if compiled is None or compiled.exception() is not None:
                 studies.append(Study(point, refused=_TOO_LONG_ELSEWHERE))
-        for code in self._timed.keys() & self._waiting_codes.keys():
-            why = _SAME_CODE.format(self._timed[code])
-            studies += [Study(point, refused=why) for point in self._waiting_codes.pop(code)]
-        return studies
+        known = self._timed.pop_known()
+        return studies + [Study(p, refused=_SAME_CODE.format(variant)) for p, variant in known]
 
     def _read_study(self, point: Point, study: Future[Studied] | None) -> Study:
         """Return what a study says; a ranking before compiling knows of no spills."""
@@ -218,8 +185,7 @@ class KernelEvaluator:
         if refused := self._compile_error(prospect):
             alike = failure_reason(Verdict.DOES_NOT_COMPILE, refused) is not None
             return Study(point, refused=refused, is_telling=alike)
-        if code := self._code_of(prospect):
-            self._waiting_codes.setdefault(code, []).append(point)
+        self._timed.await_code(self._code_of(prospect), point)
         if configuration.key not in self._forecasts:
             self._forecasts[configuration.key] = self._forecast_compiled(configuration, prospect)
         if (forecast := self._forecasts.pop(configuration.key)) is None:
@@ -234,20 +200,13 @@ class KernelEvaluator:
 
     def is_ready(self, point: Point) -> bool:
         """Tell whether measuring a candidate can begin at once."""
-        if not self._compiled_ahead.has_result(point.configuration):
-            return False
-        check = self._begun.get(point.variant)
-        return check is None or check.done() or self._patience_s(point.variant) <= 0
-
-    def _patience_s(self, variant: str) -> float:
-        """Return the seconds for which a variant's check is awaited from now on."""
-        return self._begun_checks_s[variant] + _CHECK_S - time.monotonic()
+        is_compiled = self._compiled_ahead.has_result(point.configuration)
+        return is_compiled and not self._variant_checks.is_awaited(point.variant)
 
     def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
         """Wait until a study, a check or one of `others` ends; false if there is none."""
-        checks = [check for check in self._begun.values() if not check.done()]
-        futures: list[Future[Any]] = [*self._ahead.running(), *checks, *others]
-        futures += self._compiled_ahead.running()
+        futures: list[Future[Any]] = [*self._ahead.running(), *self._compiled_ahead.running()]
+        futures += [*self._variant_checks.running(), *others]
         if not futures:
             return False
         if not any(future.done() for future in futures):  # `wait` overlooks those given up
@@ -274,19 +233,12 @@ class KernelEvaluator:
         Raises:
             InputError: it does; or it cannot be used.
         """
-        if self.overlaps and (key := self._launched(configuration)) in self._timed and key:
-            raise InputError(f"At this shape it launches what {self._timed[key]} does.")
+        if self.overlaps and (timed := self._timed.with_launches(self._launches_of(configuration))):
+            raise InputError(f"At this shape it launches what {timed} does.")
         return self._study(configuration, begun)
 
-    def _launched(self, configuration: Configuration) -> str:
-        """Return a key of a candidate's launches, with their code; empty if that is unknown."""
-        (captured,) = self.prepared.analyser.captured([configuration])
-        analysis = captured.analysis
-        if analysis is None or not analysis.is_whole:
-            return ""
-        text = Path(configuration.path).read_text(encoding="utf-8")
-        launches = [kernel.launch for kernel in analysis.kernels]
-        return key_of_launches(launches, text, configuration.params)
+    def _launches_of(self, configuration: Configuration) -> str:
+        return key_of_candidate(self.prepared.analyser, configuration)
 
     def are_same(self, one: Configuration, other: Configuration) -> bool:
         """Tell whether two candidates are seen to ask the GPU for the same.
@@ -310,19 +262,9 @@ class KernelEvaluator:
             look_at_launches(self.prepared.analyser, candidates, shapes)
 
     def compile_original(self) -> None:
-        """Begin to compile the original for held-out shapes: the GPU waits until all is compiled.
-
-        Its own shape is analysed meanwhile. Of autotuners all configurations are compiled that they
-        would time at a shape.
-        """
+        """Begin to compile the original for held-out shapes: see `HeldOutKernels`."""
         if self.overlaps:
-            own = self.original.configuration
-            self._compiling[_file_and_params(own)] = self._begin_held_out(own)
-            candidate, problem = self.original.file.candidate, self.original.file.problem
-            if candidate is not None and candidate.space.points is not None:
-                shapes = own.shape, *problem.held_out_shapes
-                at = (replace(own, shape=shape) for shape in shapes)
-                self._listed = list(map(self.prepared.analyser.compile_listed, at))
+            self._held_out.begin_original()
 
     def _study(
         self, configuration: Configuration, begun: set[Future[Any]] | None = None
@@ -335,7 +277,7 @@ class KernelEvaluator:
         with span("studying"):
             begun_s = time.monotonic()
             pair = self.prepared.analysed(configuration, None, None, None, begun)
-            self._studied_s[_file_and_params(configuration)] = time.monotonic() - begun_s
+            self._held_out.note_study(configuration, time.monotonic() - begun_s)
         return pair
 
     def _compile_new(self, configuration: Configuration, begun: set[Future[Any]]) -> None:
@@ -346,40 +288,8 @@ class KernelEvaluator:
         Raises:
             InputError: it does.
         """
-        if not self._compile_held_out(configuration, begun):
+        if not self._held_out.compile(configuration, begun):
             raise InputError(_TOO_LONG_ELSEWHERE)
-
-    def _compile_held_out(
-        self, configuration: Configuration, begun: set[Future[Any]] | None = None
-    ) -> bool:
-        """Compile a candidate at held-out shapes once, and tell whether that was done in time.
-
-        After the search's own shape, and only if that worked: tasks of one file that run out of
-        time together are all done again, one by one. `begun` gets what is under way, so that giving
-        up ends it.
-        """
-        name = _file_and_params(configuration)
-        if name in self._compiled:
-            return True
-        ahead = self._compiling.pop(name, None)
-        futures = self._begin_held_out(configuration) if ahead is None else ahead
-        if begun is not None:
-            for future in futures:
-                begun.add(future)
-        limit_s = max(_STUDY_S, _STUDY_SHARE * self._studied_s.get(name, 0.0))
-        with span("compiling for held-out shapes"):
-            _, late = await_futures(futures, limit_s)
-        for future in futures:
-            future.cancel()
-        if late or any(future.cancelled() for future in futures):
-            return False
-        self._compiled.add(name)
-        return True
-
-    def _begin_held_out(self, configuration: Configuration) -> list[Future[None]]:
-        held_out = self.original.file.problem.held_out_shapes
-        at = [replace(configuration, shape=shape) for shape in held_out]
-        return [self.prepared.analyser.compile(one) for one in at]
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""
@@ -399,121 +309,21 @@ class KernelEvaluator:
 
     def path(self, variant: Variant) -> str:
         """Return the variant's file."""
-        if variant.id == self.original.variant.id:
-            return self.original.path
-        return self.prepared.path(variant.source)
+        return self.original.path_of(variant, self.prepared)
 
     # ------------------------------------------------------------------------------------ ranking
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return forecasts of variants' candidates, without a GPU."""
-        from solkit.surrogate.ranking import RankSettings, Request, rank
-        from solkit.tuner.evolution.acquisition import Point
-        from solkit.tuner.evolution.variant_evaluator import Ranking
+        recording = self.bench if isinstance(self.bench, RecordedBench) else None
+        known = self.prepared, self.original, self.how, self.surrogate, recording
+        ranker = VariantRanker(*known, self.fits_one_shape)
+        return ranker.rank(variants, otherwise_ms, self._rank_patience_s)
 
-        refused: dict[str, str] = {}
-        points = {}
-        begun: dict[str, Future[KernelFile]] = {}
-        for variant in variants:
-            try:
-                begun[variant.id] = self._begin_reading(variant)
-            except InputError as error:
-                refused[variant.id] = str(error)
-        for variant in variants:
-            if variant.id in begun:
-                try:
-                    file = begun[variant.id].result()
-                    points[self.path(variant)] = self._params_to_rank(variant, file)
-                except InputError as error:
-                    refused[variant.id] = str(error)
-        if not points:
-            return Ranking([], refused)
-        id_by_path = {self.path(variant): variant.id for variant in variants}
-        reference = None if id_by_path.keys() == {self.original.problem} else self.original.problem
-        rank_s = _AWAITED_RANK_S if self.idle_s() > 0 else _RANK_S
-        patience_s = rank_s if self.overlaps else None
-        settings = RankSettings(self._rank_depth, explained=0, patience_s=patience_s)
-        in_use = self.original.variant.id in id_by_path.values()
-        arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
-        request = Request(*arguments)
-        try:
-            with span("ranking"):
-                (plan,) = rank(request, self.prepared.analyser, self.surrogate)
-        except InputError as error:
-            return Ranking([], {**refused, **{id_by_path[path]: str(error) for path in points}})
-        candidates = [
-            Point.of(
-                id_by_path[ranked.configuration.path],
-                self.original.of(ranked.configuration.path, ranked.configuration.params, "search"),
-                self._forecast_if_seen(ranked),
-                otherwise_ms,
-            )
-            for ranked in plan.ranked
-        ]
-        reasons = {id_by_path[path]: why for path, why in _unusable_files(plan.ranked).items()}
-        return Ranking(_foremost_points(candidates), {**refused, **reasons})
-
-    def _forecast_if_seen(self, ranked: Ranked) -> Forecast:
-        """Return a candidate's forecast, without a time if only some of its launches are seen.
-
-        What stops the capture hides all that is launched behind it. Where that holds of the
-        original too, parts are compared with parts.
-        """
-        if ranked.is_whole or not self._original_is_whole:
-            return ranked.forecast
-        return replace(ranked.forecast, time_ms=None, low_ms=None, high_ms=None)
-
-    @cached_property
-    def _original_is_whole(self) -> bool:
-        (captured,) = self.prepared.analyser.captured([self.original.configuration])
-        return captured.analysis is not None and captured.analysis.is_whole
-
-    @property
-    def _rank_depth(self) -> Depth:
-        """The depth of analysis of candidates before the first of them is measured.
-
-        What promises most is compiled ahead of measuring, and forecast once more: the GPU need not
-        wait until all of a round are.
-        """
-        depth = Depth(self.how.depth)
-        return Depth.LOWERED if self.overlaps and depth is Depth.COMPILED else depth
-
-    def _begin_reading(self, variant: Variant) -> Future[KernelFile]:
-        """Begin to read a variant's file, and to sample its space: those of all at a time.
-
-        Raises:
-            InputError: it is plain that it cheats.
-        """
-        if proofs := [suspicion for suspicion in _suspicions(variant) if suspicion.is_proof]:
-            raise InputError(f"it is not measured: {proofs[0].evidence}")
-        path, analyser = self.path(variant), self.prepared.analyser
-        apart = None if path == self.original.problem else self.original.problem
-        if self.overlaps:
-            self._samples[variant.id] = analyser.points(path, apart, *self._sample(variant))
-        return analyser.describe(path, apart)
-
-    def _sample(self, variant: Variant) -> tuple[Mapping[str, Value], int, int]:
-        """Return how a variant's space is sampled: see `Analyser.points`."""
-        most = _POINTS_OF_PROGRAM if self.fits_one_shape(variant) else _MOST_POINTS
-        return self.original.shape, most, self.how.seed
-
-    def _params_to_rank(self, variant: Variant, file: KernelFile) -> list[Mapping[str, Value]]:
-        """Return parameters of a variant: its own, and a sample of its space.
-
-        Raises:
-            InputError: the file cannot be used.
-        """
-        if file.candidate is None:
-            raise InputError("it holds no kernel")
-        own = dict(file.candidate.params)
-        if variant.id == self.original.variant.id:
-            own = dict(self.original.params)
-        if isinstance(self.bench, RecordedBench):
-            rows = recorded_rows(self.bench, file, self.original.whole_shape)
-            return list({canonical(row.params): row.params for row in rows}.values())
-        sampled = self._samples.pop(variant.id).result()
-        distinct = {canonical(params): params for params in (own, *sampled)}
-        return list(distinct.values())
+    def _rank_patience_s(self) -> float | None:
+        if not self.overlaps:
+            return None
+        return _AWAITED_RANK_S if self.idle_s() > 0 else _RANK_S
 
     # ---------------------------------------------------------------------------------- measuring
 
@@ -571,16 +381,10 @@ class KernelEvaluator:
             result = self._measure_safely(configuration, prospect)
             if result.verdict is not Verdict.UNSTABLE:
                 break
-        if (
-            result.time_ms is not None
-            and self.overlaps
-            and configuration.shape == self.original.shape
-        ):
-            self._timed.setdefault(self._launched(configuration), variant.id)
-            if code := self._code_of(prospect):
-                self._timed.setdefault(code, variant.id)
-                others = self._waiting_codes.get(code, ())
-                self._waiting_codes[code] = [other for other in others if other.key != point.key]
+        is_own_shape = configuration.shape == self.original.shape
+        if result.time_ms is not None and self.overlaps and is_own_shape:
+            launches, code = self._launches_of(configuration), self._code_of(prospect)
+            self._timed.add(point, launches, code)
         return result
 
     def _code_of(self, prospect: PreparedCandidate) -> str:
@@ -602,26 +406,15 @@ class KernelEvaluator:
             pair = self._study_new(configuration, set())
         if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
             self._compile_or_earlier(configuration)
-        if self._listed and _file_and_params(configuration) == _file_and_params(
-            self.original.configuration
-        ):
-            self._await_listed()
+        self._held_out.await_listed(configuration)
         return pair
-
-    def _await_listed(self) -> None:
-        """Wait for what the original's autotuners will time; what takes too long is given up."""
-        listed, self._listed = self._listed, []
-        with span("compiling an autotuner's list"):
-            await_futures(listed, _LISTED_S)
-        for future in listed:
-            future.cancel()
 
     def _compile_or_earlier(self, configuration: Configuration) -> None:
         """Compile a candidate for held-out shapes, or wait until that is done."""
         begun = self._compiled_ahead.get(configuration)
         if begun is not None:
             begun.result()
-        elif not self._compile_held_out(configuration) and configuration.hopeless_ms is not None:
+        elif not self._held_out.compile(configuration) and configuration.hopeless_ms is not None:
             raise InputError(_TOO_LONG_ELSEWHERE)
 
     def _forecast_compiled(
@@ -727,7 +520,7 @@ class KernelEvaluator:
     def expect_parent(self, brief: Brief) -> None:
         """Begin to run a kernel where its variants will be checked."""
         if self.overlaps:
-            self._checkers.submit(self._prepare_check, brief)
+            self._variant_checks.prepare(partial(self._prepare_check, brief))
 
     @property
     def uninterpretable(self) -> str:
@@ -745,9 +538,7 @@ class KernelEvaluator:
         The GPU need not wait for a check then, which takes seconds.
         """
         for variant, brief in variants:
-            if variant.id not in self._begun:
-                self._begun_checks_s[variant.id] = time.monotonic()
-                self._begun[variant.id] = self._checkers.submit(self._check_new, variant, brief)
+            self._variant_checks.begin(variant, partial(self._check_new, variant, brief))
 
     def fits_one_shape(self, variant: Variant) -> bool:
         """Tell whether a variant's launches are the original's at all shapes but the search's.
@@ -768,37 +559,25 @@ class KernelEvaluator:
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU."""
         self.expect([(variant, brief)])
-        if self.overlaps:
-            with span("waiting for a check"):
-                wait([self._begun[variant.id]], max(self._patience_s(variant.id), 0.0))
-            if not self._begun[variant.id].done():
-                self._late[variant.id] = variant
-                return variant
-        return self._with_check(variant)
-
-    def _with_check(self, variant: Variant) -> Variant:
-        checked, why = self._begun[variant.id].result()
-        return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
+        return self._variant_checks.checked(variant, is_patient=not self.overlaps)
 
     def checked_late(self) -> Sequence[Variant]:
         """Return the variants whose checks took long and have ended since the last call."""
-        names = [name for name in self._late if self._begun[name].done()]
-        return [self._with_check(self._late.pop(name)) for name in names]
+        return self._variant_checks.checked_late()
 
     def await_checks(self, variants: Collection[str]) -> None:
         """Wait a while for the checks of variants that took long: nothing else is computed then."""
-        if late := [self._begun[name] for name in variants if name in self._late]:
+        if self._variant_checks.late(variants):
             self.clear_ahead()
-            with span("waiting for a check"):
-                wait(late, _SETTLING_S)
+            self._variant_checks.await_late(variants)
 
     def close(self) -> None:
         """Give up the work that nobody waits for."""
         self.is_closed = True
         self._ahead.close()
         self._compiled_ahead.close()
-        for pool in (self._checkers, self._planner):
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._variant_checks.close()
+        self._planner.shutdown(wait=False, cancel_futures=True)
         self.end_checks()
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
@@ -819,10 +598,6 @@ class KernelEvaluator:
             tuple(tried),
             str(Path(original.problem).resolve()) if original.file.problem.is_definition else None,
         )
-
-
-def _file_and_params(configuration: Configuration) -> str:
-    return f"{configuration.path} {canonical(configuration.params)}"
 
 
 def _failure_of(prospect: PreparedCandidate) -> str:
@@ -847,29 +622,3 @@ def _error_of(prospect: PreparedCandidate) -> str:
     """Return why the first kernel that cannot run on the device cannot; empty if all can."""
     errors = (kernel.error for kernel in prospect.result.analysis.own if kernel.error)
     return next(errors, "")
-
-
-def _suspicions(variant: Variant) -> Sequence[Any]:
-    try:
-        return suspicions(variant.source, f"{variant.id}.py")
-    except SyntaxError as error:
-        raise InputError(f"it is no Python: line {error.lineno}: {error.msg}") from None
-
-
-def _unusable_files(ranked: Sequence[Ranked]) -> dict[str, str]:
-    """Return the files without a candidate that can run, with what most of theirs fail by."""
-    able = {one.configuration.path for one in ranked if one.forecast.p_fail < 1}
-    reasons: dict[str, Counter[str]] = {}
-    for one in ranked:
-        if one.configuration.path not in able:
-            reasons.setdefault(one.configuration.path, Counter())[one.reason] += 1
-    why = "no choice of its parameters can run on this GPU"
-    return {path: f"{why}. {counts.most_common(1)[0][0]}" for path, counts in reasons.items()}
-
-
-def _foremost_points(points: Sequence[Point]) -> list[Point]:
-    """Return each variant's points with the lowest forecasts; what will hardly run comes last."""
-    by_variant: dict[str, list[Point]] = {}
-    for point in sorted(points, key=lambda point: (point.p_fail, point.mean)):
-        by_variant.setdefault(point.variant, []).append(point)
-    return [point for kept in by_variant.values() for point in kept[:_HELD]]

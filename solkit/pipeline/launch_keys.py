@@ -1,4 +1,4 @@
-"""Which candidates launch the same, and so take the same time."""
+"""Candidates that ask the GPU for the same, and so take the same time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 from solkit.analysis.analyser import Analyser
 from solkit.core import Configuration, Launch, Value, canonical
@@ -49,6 +50,17 @@ def look_at_launches(
     """Begin to see what candidates launch at shapes: the analyser keeps it."""
     for configuration, shape in product(configurations, shapes):
         analyser.launch_identity(replace(configuration, shape=shape))
+
+
+def key_of_candidate(analyser: Analyser, configuration: Configuration) -> str:
+    """Return `key_of_launches` of a candidate; empty if not all of its launches are seen."""
+    (captured,) = analyser.captured([configuration])
+    analysis = captured.analysis
+    if analysis is None or not analysis.is_whole:
+        return ""
+    text = Path(configuration.path).read_text(encoding="utf-8")
+    launches = [kernel.launch for kernel in analysis.kernels]
+    return key_of_launches(launches, text, configuration.params)
 
 
 def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str, Value]) -> str:

@@ -44,12 +44,12 @@ class Practice:
     """Times finalists at practice shapes, within the budget of the search.
 
     Attributes:
-        world: measures.
+        evaluator: measures.
         budget_s: GPU seconds of the search and the practice.
         notes: what limits the result, each a sentence.
     """
 
-    world: KernelEvaluator
+    evaluator: KernelEvaluator
     budget_s: float
     notes: list[str] = field(default_factory=list)
     _known: dict[tuple[str, str, str], list[VariantOutcome]] = field(default_factory=dict)
@@ -57,26 +57,26 @@ class Practice:
 
     def shapes(self) -> list[Mapping[str, Value]]:
         """Return shapes to practise at, but for those that a recording lacks."""
-        original = self.world.original
-        every = original.practice(self.world.how)
-        return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
+        original = self.evaluator.original
+        every = original.practice(self.evaluator.how)
+        return [e for e in every if self.evaluator.holds(replace(original.configuration, shape=e))]
 
     def prepare(self, bred: Bred) -> None:
         """Study a variant at the shapes, so that practice and gate need not wait for that."""
-        if self.world.fits_one_shape(bred.variant):
+        if self.evaluator.fits_one_shape(bred.variant):
             return  # the original's launches run there
         with contextlib.suppress(SolkitError):  # the practice meets it again, and says so
-            held_out = self.world.original.others(self.world.how)
+            held_out = self.evaluator.original.others(self.evaluator.how)
             for shape in (*self._accepted_shapes(), *held_out):
-                if not self.world.is_closed:
-                    self.world.prospect_of(self._point_at(bred, shape).configuration)
+                if not self.evaluator.is_closed:
+                    self.evaluator.prospect_of(self._point_at(bred, shape).configuration)
 
     def _accepted_shapes(self) -> list[Mapping[str, Value]]:
         """Return the shapes that the original can run, as many as finalists practise at."""
         from solkit.tuner.evolution.practising import MOST_SHAPES
 
-        shapes = itertools.takewhile(lambda _: not self.world.is_closed, self.shapes())
-        accepted = filter(self.world.accepts_shape, shapes)
+        shapes = itertools.takewhile(lambda _: not self.evaluator.is_closed, self.shapes())
+        accepted = filter(self.evaluator.accepts_shape, shapes)
         return list(itertools.islice(accepted, MOST_SHAPES))
 
     def kept_s(self) -> float:
@@ -87,7 +87,7 @@ class Practice:
         """Take over what an earlier run measured of a variant."""
         if outcome.verdict is not Verdict.UNSTABLE:  # it was measured again
             key = name, canonical(outcome.params), canonical(outcome.shape)
-            self._known.setdefault(key, []).append(self.world.judged(None, outcome))
+            self._known.setdefault(key, []).append(self.evaluator.judged(None, outcome))
 
     def run(self, breeding: EvolutionSearch) -> tuple[Finalist, ...]:
         """Return the finalists that were tried; empty if there is nothing to choose.
@@ -100,15 +100,15 @@ class Practice:
         if len(rivals) < 2:
             return ()
         first = breeding.archive[breeding.archive.original]
-        original = replace(first, params=self.world.original.params, time_ms=breeding.first_ms)
+        original = replace(first, params=self.evaluator.original.params, time_ms=breeding.first_ms)
         breeding.tell("practice")
         try:
             shapes = self._accepted_shapes()
-            self.world.clear_ahead()
-            alone = {r.variant.id for r in rivals if self.world.fits_one_shape(r.variant)}
+            self.evaluator.clear_ahead()
+            alone = {r.variant.id for r in rivals if self.evaluator.fits_one_shape(r.variant)}
             everywhere = itertools.product(shapes, (original, rivals[0]))
             once = itertools.product(shapes[:1], rivals[1:])
-            self.world.foresee([self._point_at(bred, at) for at, bred in (*everywhere, *once)])
+            self.evaluator.foresee([self._point_at(bred, at) for at, bred in (*everywhere, *once)])
             practised = (
                 practise_finalists(original, rivals, shapes, self._measure_if_possible, alone)
                 if shapes
@@ -177,10 +177,10 @@ class Practice:
         slower = [trial.shape for trial in finalist.practised if _is_slower_at(trial)]
         if not self._are_outside(slower, bounds) or (joined := self._joined(bred, bounds)) is None:
             return False
-        return self.world.holds(self._configuration_of(joined, finalist.params))
+        return self.evaluator.holds(self._configuration_of(joined, finalist.params))
 
     def _configuration_of(self, joined: Variant, params: Mapping[str, Value]) -> Configuration:
-        return self.world.original.of(self.world.path(joined), params, "search")
+        return self.evaluator.original.of(self.evaluator.path(joined), params, "search")
 
     def _are_outside(self, shapes: Sequence[Shape], bounds: Sequence[SizeBound]) -> bool:
         """Tell whether some bound leaves each of the shapes to the original."""
@@ -196,7 +196,7 @@ class Practice:
         leave most of it idle at a much smaller shape. The winner itself is returned where no other
         shape counts, where its file cannot be joined with the original's, or where that is slower.
         """
-        if best.time_ms is None or not self.world.original.others(self.world.how):
+        if best.time_ms is None or not self.evaluator.original.others(self.evaluator.how):
             return best
         joined = self._joined(best, self._bounds(best, finalists))
         return best if joined is None else self._take_over(breeding, best, joined)
@@ -239,8 +239,8 @@ class Practice:
         joined = self._joined(own, self._bounds(own, finalists, slower))
         if joined is None or joined.id in breeding.archive:
             return None
-        configuration = self.world.original.configuration
-        if not self.world.holds(replace(configuration, path=self.world.path(joined))):
+        configuration = self.evaluator.original.configuration
+        if not self.evaluator.holds(replace(configuration, path=self.evaluator.path(joined))):
             return None
         return self._add_unmeasured(breeding, own, joined)
 
@@ -266,15 +266,15 @@ class Practice:
         trials = [trial for f in finalists if f.id == best.variant.id for trial in f.practised]
         tried = [(trial.shape, _is_slower_at(trial)) for trial in trials]
         tried += [(shape, True) for shape in slower]
-        here = self._tensor_sizes(self.world.original.shape)
+        here = self._tensor_sizes(self.evaluator.original.shape)
         return bounds_of(here, [(self._tensor_sizes(at), is_slow) for at, is_slow in tried])
 
     def _joined(self, best: Bred, bounds: Sequence[SizeBound]) -> Variant | None:
         """Return a winner's file joined with the original's; ``None`` with a note if it cannot."""
         from solkit.tuner.proposers.rewriter.size_guard import with_original_outside
 
-        base, own = self.world.original, best.variant
-        if self.world.fits_one_shape(own):
+        base, own = self.evaluator.original, best.variant
+        if self.evaluator.fits_one_shape(own):
             return None  # all other sizes are the original's already
         try:
             source = with_original_outside(own.source, base.variant.source, base.params, bounds)
@@ -299,9 +299,12 @@ class Practice:
         """Return sizes of the tensors that the original gets at a shape."""
         from solkit.tuner.proposers.rewriter.size_guard import tensor_sizes
 
-        original = self.world.original
+        original = self.evaluator.original
         configuration = replace(original.configuration, shape=shape)
-        at, inputs = self.world.prospect_of(configuration), self.world.inputs_of(configuration)
+        at, inputs = (
+            self.evaluator.prospect_of(configuration),
+            self.evaluator.inputs_of(configuration),
+        )
         kernels = () if at is None else at.result.analysis.own
         return tensor_sizes(original.variant.source, kernels, inputs)
 
@@ -311,9 +314,11 @@ class Practice:
         Nothing is measured if it is seen to launch what the winner does: the gate judges it whole.
         """
         configuration = self._configuration_of(joined, best.params)
-        if best.time_ms is None or not self.world.holds(configuration):
+        if best.time_ms is None or not self.evaluator.holds(configuration):
             return best
-        if self.world.are_same(self._configuration_of(best.variant, best.params), configuration):
+        if self.evaluator.are_same(
+            self._configuration_of(best.variant, best.params), configuration
+        ):
             return self._add_unmeasured(breeding, best, joined)
         outcome = self._time_at_shape(Bred(joined, params=best.params), configuration.shape)
         if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
@@ -342,7 +347,7 @@ class Practice:
         timings = self._known.setdefault(key, [])
         if turn < len(timings):
             return timings[turn]
-        if self.world.spent_s() >= self.budget_s:
+        if self.evaluator.spent_s() >= self.budget_s:
             return VariantOutcome(Verdict.NOT_MEASURED)
         timings.append(self._time_at_shape(bred, shape))
         return timings[-1]
@@ -364,12 +369,12 @@ class Practice:
         return VariantOutcome(Verdict.NOT_MEASURED)
 
     def _time_at_shape(self, bred: Bred, shape: Mapping[str, Value]) -> VariantOutcome:
-        return self.world.measure(self._point_at(bred, shape), bred.variant)
+        return self.evaluator.measure(self._point_at(bred, shape), bred.variant)
 
     def _point_at(self, bred: Bred, shape: Mapping[str, Value]) -> Point:
         from solkit.tuner.evolution.acquisition import Point
 
-        original, path = self.world.original, self.world.path(bred.variant)
+        original, path = self.evaluator.original, self.evaluator.path(bred.variant)
         in_use = path == original.path and canonical(bred.params) == canonical(original.params)
         how = "default" if in_use else "search"
         configuration = replace(original.of(path, bred.params, how), shape=shape)

@@ -151,7 +151,7 @@ def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(fold
     with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
         run = object.__new__(_Run)
         run.original = Original.read(prepared, path, path, None, EvolveSettings())
-        run.world = SimpleNamespace(prepared=prepared)
+        run.evaluator = SimpleNamespace(prepared=prepared)
         run.how = EvolveSettings()
         peer = run._compile_peer()
         assert Path(peer.path).read_text() == write_compile_peer(path, "native")

@@ -452,7 +452,7 @@ def test_nothing_is_checked_or_compiled_beside_the_gate(rows, monkeypatch):
 
     def gate(run, *_):
         with pytest.raises(RuntimeError, match="shutdown"):
-            run.world._checkers.submit(print)
+            run.evaluator._variant_checks.prepare(print)
         refused.append(True)
 
     monkeypatch.setattr(_Run, "gate", gate)

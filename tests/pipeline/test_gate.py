@@ -255,7 +255,7 @@ def judged_where_same(same_at, at):
 
     run = _Run.__new__(_Run)
     run.notes, run.original = [], SimpleNamespace(whole_shape={"M": 1000})
-    run.world = SimpleNamespace(
+    run.evaluator = SimpleNamespace(
         holds=lambda *_: True,
         may_fit=lambda shape, _: shape["M"] < 5000,
         are_same=lambda base, rival: base.shape == rival.shape == same_at,

@@ -1,11 +1,11 @@
-"""At which shapes a search practises."""
+"""How variants are checked, studied, compiled, ranked and measured; at which shapes practised."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline import kernel_evaluator
+from solkit.pipeline import held_out_kernels, kernel_evaluator, variant_ranking
 from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _make_check
@@ -38,6 +38,7 @@ from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
+from solkit.pipeline.variant_checks import VariantChecks
 from solkit.roofline.devices import find
 from solkit.surrogate.plan import Action, Ranked
 from solkit.tuner.evolution import Point
@@ -192,7 +193,7 @@ class Checks:
 def checking(size, **fields):
     """A world of a problem of so many GB, and its checks."""
     evaluator = world()
-    evaluator._checkers = ThreadPoolExecutor(1)
+    evaluator._variant_checks = VariantChecks()
     variant, base = Variant("id", "original"), original([FIRST], **fields)
     evaluator.original = replace(base, shape={"M": size}, variant=variant)
     checks = Checks()
@@ -202,25 +203,30 @@ def checking(size, **fields):
     return evaluator, checks
 
 
+def end_checks(evaluator):
+    """Wait until all that was begun is checked."""
+    evaluator._variant_checks._threads.shutdown()
+
+
 def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
     evaluator, checks = checking(3)
     checked = evaluator.check(Variant("new", "variant"), SimpleNamespace())
-    evaluator._checkers.shutdown()
+    end_checks(evaluator)
     assert (checks.prepared, checks.checked) == (["original"], ["variant"])
     assert (checked.checked, checked.why) == (Checked.RIGHT, "it agrees")
 
 
-def test_a_check_that_takes_long_is_not_awaited_and_its_result_comes_later(monkeypatch):
+def test_a_check_that_takes_long_is_not_awaited_and_its_result_comes_later():
     clock, may_end = [0.0], threading.Event()
-    monkeypatch.setattr(kernel_evaluator.time, "monotonic", lambda: clock[0])
     evaluator, _ = checking(3)
+    evaluator._variant_checks = VariantChecks(lambda: clock[0])
     evaluator._compiled_ahead = SimpleNamespace(has_result=lambda _: True)
     evaluator.checks = lambda *_: (Checked.WRONG, f"it differs {may_end.wait(120)}")
     variant = Variant("new", "variant")
     point = Point("new", evaluator.original.configuration, 0.0, 0.0)
     evaluator.expect([(variant, SimpleNamespace())])
     readiness = []
-    for clock[0] in (0.0, kernel_evaluator._CHECK_S - 0.1, kernel_evaluator._CHECK_S):
+    for clock[0] in (0.0, 5.9, 6.0):  # seconds
         readiness.append(evaluator.is_ready(point))
     assert readiness == [False, False, True]
     assert evaluator.check(variant, SimpleNamespace()).checked is Checked.UNCHECKED
@@ -231,7 +237,7 @@ def test_a_check_that_takes_long_is_not_awaited_and_its_result_comes_later(monke
     (late,) = evaluator.checked_late()
     assert (late.id, late.checked, late.why) == ("new", Checked.WRONG, "it differs True")
     assert evaluator.checked_late() == []
-    evaluator._checkers.shutdown()
+    end_checks(evaluator)
 
 
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
@@ -241,14 +247,14 @@ def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
     checked, why = check("variant", SimpleNamespace())
     assert checked is Checked.UNCHECKED
     assert "too slow for this problem" in why
-    evaluator._checkers.shutdown()
+    end_checks(evaluator)
 
 
 def test_what_fits_one_small_shape_alone_is_tried():
     evaluator, checks = checking(0, compiled="reference.py")
     assert evaluator.uninterpretable == ""
     assert evaluator.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
-    evaluator._checkers.shutdown()
+    end_checks(evaluator)
     assert checks.prepared == ["original"]
 
 
@@ -258,12 +264,12 @@ def test_a_references_program_and_what_is_made_of_it_are_not_tried_small():
     rewritten = Variant("rewritten", "a rewrite", "program", proposer="rewriter")
     other = Variant("other", "another", "id", proposer="rewriter")
     checked = [evaluator.check(v, SimpleNamespace()).checked for v in (program, rewritten, other)]
-    evaluator._checkers.shutdown()
+    end_checks(evaluator)
     assert checked == [Checked.UNCHECKED, Checked.UNCHECKED, Checked.RIGHT]
     assert checks.checked == ["another"]
 
 
-def holding_out(compile_at, shapes):
+def holding_out(compile_at, shapes, space=None, **functions):
     """A world whose analyser compiles by the function that it is given, at held-out shapes.
 
     Studies end once its event is set.
@@ -275,9 +281,11 @@ def holding_out(compile_at, shapes):
         return configuration, WELL
 
     unknown = SimpleNamespace(analysis=None)
-    analyser = SimpleNamespace(compile=compile_at, captured=lambda _: [unknown])
+    captured = {"captured": lambda _: [unknown]}
+    analyser = SimpleNamespace(compile=compile_at, **captured, **functions)
     prepared = SimpleNamespace(analysed=analysed, analyser=analyser)
-    evaluator = KernelEvaluator(prepared, H100, original([FIRST], held_out=shapes), NOW, None)
+    first = original([FIRST], shapes, space)
+    evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
     evaluator._forecast_compiled = lambda *_: None
     evaluator.may_end = may_end
     return evaluator
@@ -348,16 +356,20 @@ def test_the_original_is_compiled_for_held_out_shapes_once_while_its_own_is_anal
 
 
 def test_an_autotuners_list_is_compiled_at_all_shapes_before_the_original_is_measured(monkeypatch):
-    monkeypatch.setattr("solkit.pipeline.kernel_evaluator._LISTED_S", 0.01)
-    evaluator, listed = holding_out(lambda _: ended(), [THIRD]), []
-    evaluator.may_end.set()
-    evaluator.prepared.analyser.compile_listed = lambda at: (
-        listed.append((at.shape, done := Future())) or done
-    )
-    evaluator.compile_original()
+    monkeypatch.setattr(held_out_kernels, "_LISTED_S", 0.01)
+    listed = []
+
+    def compile_listed(at):
+        listed.append((at.shape, Future()))
+        return listed[-1][1]
+
+    def holding(space):
+        return holding_out(lambda _: ended(), [THIRD], space, compile_listed=compile_listed)
+
+    holding(None).compile_original()
     assert not listed  # there is none
-    space = Space.of_points([{"BLOCK": 16}, {"BLOCK": 32}])
-    evaluator.original = original([FIRST], held_out=[THIRD], space=space)
+    evaluator = holding(Space.of_points([{"BLOCK": 16}, {"BLOCK": 32}]))
+    evaluator.may_end.set()
     evaluator.compile_original()
     assert [shape for shape, _ in listed] == [FIRST, THIRD]
     base = evaluator.original.configuration
@@ -370,7 +382,7 @@ def test_an_autotuners_list_is_compiled_at_all_shapes_before_the_original_is_mea
 
 
 def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatch):
-    monkeypatch.setattr("solkit.pipeline.kernel_evaluator._STUDY_S", 0.01)
+    monkeypatch.setattr(held_out_kernels, "_STUDY_S", 0.01)
     never = Future()
     evaluator = holding_out(lambda _: never, [THIRD])
     (point,) = points_of(evaluator, 1)
@@ -418,7 +430,7 @@ def test_held_out_shapes_have_longer_where_the_own_one_took_long(monkeypatch, ow
         return futures, []
 
     monkeypatch.setattr(kernel_evaluator, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(kernel_evaluator, "await_futures", await_futures)
+    monkeypatch.setattr(held_out_kernels, "await_futures", await_futures)
     evaluator = holding_out(lambda _: Future(), [THIRD])
     evaluator.may_end.set()
     evaluator._study_or_earlier(evaluator.original.configuration)
@@ -451,7 +463,7 @@ def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later(
 
 def test_checks_that_run_end_before_the_gate():
     evaluator, ended = world(), []
-    evaluator.end_checks = lambda: ended.append(evaluator._checkers._shutdown)
+    evaluator.end_checks = lambda: ended.append(evaluator._variant_checks._threads._shutdown)
     evaluator.close()
     assert ended == [True]  # no other begins
 
@@ -511,7 +523,7 @@ def test_a_variant_that_cannot_run_is_refused_for_what_most_of_its_candidates_fa
     reasons = [shared, spelled, shared]
     unusable = [ranked("large.py", 1.0, reason) for reason in reasons]
     usable = [ranked("some.py", p_fail, shared) for p_fail in (1.0, 0.9)]
-    refused = kernel_evaluator._unusable_files([*unusable, *usable])
+    refused = variant_ranking._unusable_files([*unusable, *usable])
     assert list(refused) == ["large.py"]
     assert refused["large.py"].endswith(f"can run on this GPU. {shared}")
 
@@ -592,7 +604,8 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
         first = Original.read(prepared, str(path), str(path), None, NOW)
         evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
         evaluator.bench = SimpleNamespace(clock=SimpleNamespace(gpu_s=lambda: 0.0))
-        evaluator._timed[evaluator._launched(first.configuration)] = "the original"
+        point = Point("the original", first.configuration, 0.0, 0.0)
+        evaluator._timed.add(point, evaluator._launches_of(first.configuration), "")
         changed = prepared.path(GUARDED.replace(*change))
         configuration = replace(first.configuration, path=changed, reference=str(path), params={})
         evaluator._study = lambda *_, **__: "studied"
@@ -618,7 +631,7 @@ def test_what_is_compiled_to_code_that_was_timed_is_not_timed_again():
     evaluator._ahead = StudiesAhead(study, slots=4)
     evaluator._takes_too_long = evaluator._forecast_compiled = lambda *_: None
     evaluator._compile_error = lambda _: ""
-    evaluator._launched = lambda _: ""
+    evaluator._launches_of = lambda _: ""
     evaluator._measure_safely = lambda *_: VariantOutcome(Verdict.CORRECT, 1.0)
     studied_to_the_end(evaluator, points)
     assert [study.refused for study in evaluator.studied()] == [""] * 4

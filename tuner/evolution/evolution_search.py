@@ -128,7 +128,7 @@ class EvolutionSearch:
     """One search.
 
     Args:
-        world: ranks and measures.
+        evaluator: ranks and measures.
         proposers: asked in turns.
         original: what the search starts from, with the parameters in use.
         budget_s: GPU seconds.
@@ -160,7 +160,7 @@ class EvolutionSearch:
 
     def __init__(
         self,
-        world: VariantEvaluator,
+        evaluator: VariantEvaluator,
         proposers: Sequence[Proposer],
         original: tuple[Variant, Point],
         budget_s: float,
@@ -169,7 +169,7 @@ class EvolutionSearch:
         shares: Shares | None = None,
         show: Callable[[EvolveStatus], None] = lambda _: None,
     ) -> None:
-        self._world, self.proposers, self._how = world, tuple(proposers), settings
+        self._evaluator, self.proposers, self._how = evaluator, tuple(proposers), settings
         self._budget_s, self.sol_ms, self._show = budget_s, sol_ms, show
         variant, self._first = original
         self.archive = Archive(variant, settings.seed)
@@ -220,7 +220,7 @@ class EvolutionSearch:
 
     def _run_search(self) -> Stopped:
         self._expected = self.coming[:EXPECTED]
-        if self._world.overlaps and self._open and self.archive.best.time_ms is None:
+        if self._evaluator.overlaps and self._open and self.archive.best.time_ms is None:
             self._begin_round(self.archive[self.archive.original])
         self._measure_original()
         if self.archive.best.time_ms is None:
@@ -229,9 +229,9 @@ class EvolutionSearch:
                 self.notes.append(f"The original fails: {why.rstrip('.')}. {remedy_of(why)}")
             return Stopped.NOTHING_RUNS
         while (stopped := self._stop_reason()) is None:
-            waits = not self._world.overlaps
+            waits = not self._evaluator.overlaps
             self._advance_round(waits and (len(self.archive) == 1 or not self._promises_gain()))
-            if self._world.overlaps and (stopped := self._stop_reason()) is not None:
+            if self._evaluator.overlaps and (stopped := self._stop_reason()) is not None:
                 break  # for want of anything in the round that has ended
             if (point := self._next_point()) is not None:
                 self._measure_point(point)
@@ -259,7 +259,7 @@ class EvolutionSearch:
     # ------------------------------------------------------------------------- outside of rounds
 
     def _begin_ranking(self, variants: Sequence[Variant], otherwise_ms: float) -> None:
-        ranked = self._world.begin(partial(self._world.rank, variants, otherwise_ms))
+        ranked = self._evaluator.begin(partial(self._evaluator.rank, variants, otherwise_ms))
         self._rankings.append(ranked)
 
     def _take_rankings(self) -> None:
@@ -290,26 +290,26 @@ class EvolutionSearch:
 
     def _next_point(self) -> Point | None:
         """Return what to measure next; ``None`` if the GPU had to wait, or nothing is left."""
-        if not self._world.overlaps:
+        if not self._evaluator.overlaps:
             return self._frontier.choose()
         self._look_ahead()
         awaited = None if self._waits_in_vain() else self._awaited
         pending = [*([] if awaited is None else [awaited]), *self._outside_rounds()]
         if self._how.order is Order.RANDOM:  # nothing is studied ahead
             if (point := self._frontier.choose()) is None and pending:
-                self._world.await_any(pending, _LOOK_S)
+                self._evaluator.await_any(pending, _LOOK_S)
             return point
         ready, best = self._frontier.gain(self._is_due), self._frontier.gain(self._is_open)
-        if ready < _READY_SHARE * best and self._world.await_any(pending, _PATIENCE_S):
+        if ready < _READY_SHARE * best and self._evaluator.await_any(pending, _PATIENCE_S):
             self._look_ahead()
             ready = self._frontier.gain(self._is_due)
         if self._saves_budget(ready):
             with span("waiting for what comes"):
-                self._world.await_any([*pending, *self.coming], _LOOK_S)
+                self._evaluator.await_any([*pending, *self.coming], _LOOK_S)
             return None
         if self._expects_more(ready, best):
             with span("waiting for what promises more"):
-                self._world.await_any(pending, _LOOK_S)
+                self._evaluator.await_any(pending, _LOOK_S)
             return None
         least = self._how.least_gain
         may_wait = bool(pending) or self._can_propose() or best > least
@@ -317,12 +317,12 @@ class EvolutionSearch:
         if ready > least:
             point = self._frontier.choose(self._is_due)
         elif not may_wait:
-            point = self._frontier.choose(self._world.is_ready)
-        elif self._world.idle_s() > (_UNUSED_S if self._is_patient() else _PATIENCE_S):
+            point = self._frontier.choose(self._evaluator.is_ready)
+        elif self._evaluator.idle_s() > (_UNUSED_S if self._is_patient() else _PATIENCE_S):
             point = self._frontier.choose(self._is_due)
         if point is None:
             with span("waiting for a candidate"):
-                is_under_way = self._world.await_any(pending, _LOOK_S)
+                is_under_way = self._evaluator.await_any(pending, _LOOK_S)
             if not is_under_way and not self._can_propose():
                 point = self._frontier.choose()  # made ready when it is measured
         return point
@@ -333,9 +333,9 @@ class EvolutionSearch:
         Args:
             ready: the gain that the best that is ready promises.
         """
-        is_low = self._world.spent_s() >= _SAVED_SHARE * self._budget_s
+        is_low = self._evaluator.spent_s() >= _SAVED_SHARE * self._budget_s
         is_coming = bool(self.coming or self._rankings)
-        return is_low and is_coming and ready < _CLEAR_GAIN and self._world.idle_s() < _SAVED_S
+        return is_low and is_coming and ready < _CLEAR_GAIN and self._evaluator.idle_s() < _SAVED_S
 
     def _expects_more(self, ready: float, best: float) -> bool:
         """Tell whether the GPU waits for a candidate that promises a clear gain.
@@ -352,14 +352,14 @@ class EvolutionSearch:
 
     def _is_patient(self) -> bool:
         """Tell whether the GPU may wait though it has something to do."""
-        return self._world.idle_s() < self._patience_s
+        return self._evaluator.idle_s() < self._patience_s
 
     def _is_open(self, point: Point) -> bool:
-        return not self._world.is_late(point) and not self._frontier.is_hopeless(point)
+        return not self._evaluator.is_late(point) and not self._frontier.is_hopeless(point)
 
     def _is_due(self, point: Point) -> bool:
         """Tell whether a candidate is ready, and worth a measurement before others are known."""
-        return self._world.is_ready(point) and not self._frontier.is_hopeless(point)
+        return self._evaluator.is_ready(point) and not self._frontier.is_hopeless(point)
 
     def _lineage(self, variant: str) -> Iterator[str]:
         """Yield a variant and what it was made of, the original left out."""
@@ -371,23 +371,23 @@ class EvolutionSearch:
         """Take over what was found out of candidates, and have the next ones studied."""
         self._take_rankings()
         self._take_late_checks()
-        for study in self._world.studied():
+        for study in self._evaluator.studied():
             self._learn_study(study)
         self._dismiss_hopeless()
-        self._world.foresee(self._frontier.foremost())
+        self._evaluator.foresee(self._frontier.foremost())
 
     def settle_checks(self) -> bool:
         """Hear what late checks say of the finalists; tells whether one of these was wrong."""
-        if not self._world.overlaps:
+        if not self._evaluator.overlaps:
             return False
         names = [bred.variant.id for bred in finalists(self.archive, self.first_ms)]
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the wait
-            self._world.await_checks(names)
+            self._evaluator.await_checks(names)
         self._take_late_checks()
         return not self._barred.isdisjoint(names)
 
     def _take_late_checks(self) -> None:
-        for variant in self._world.checked_late():
+        for variant in self._evaluator.checked_late():
             self.archive.note(variant.id, variant=variant)
             if self._refuse_if_wrong(variant):
                 self._bar(variant)
@@ -445,7 +445,7 @@ class EvolutionSearch:
     @contextlib.contextmanager
     def _going_on(self) -> Iterator[None]:
         """Let the round go on in the block, which measures and changes nothing of the search."""
-        if not self._world.overlaps or self._round is None:
+        if not self._evaluator.overlaps or self._round is None:
             yield
             return
         is_over: Future[None] = Future()
@@ -476,7 +476,7 @@ class EvolutionSearch:
             return None
         if not self._may_be_better():
             if in_vain:
-                waited = f"The GPU waited {self._world.idle_s():.0f} s in a row"
+                waited = f"The GPU waited {self._evaluator.idle_s():.0f} s in a row"
                 self.notes.append(f"{waited}, and {self._rounds_since} rounds promised no gain.")
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
@@ -486,9 +486,9 @@ class EvolutionSearch:
 
         A search waited for 37 s to spend its last 2 s.
         """
-        usual_s = self._world.spent_s() / max(self.measured, 1)
+        usual_s = self._evaluator.spent_s() / max(self.measured, 1)
         is_little = left_s < min(_FEW * usual_s, _LATE_SHARE * self._budget_s)
-        if not is_little or self._world.idle_s() < _FEW_SHARE * left_s:
+        if not is_little or self._evaluator.idle_s() < _FEW_SHARE * left_s:
             return False
         if self._frontier.gain(self._is_due) > 0:  # something can be measured
             return False
@@ -497,7 +497,7 @@ class EvolutionSearch:
 
     def _waits_in_vain(self) -> bool:
         """Tell whether proposals go on and on, and nothing that is known promises a gain."""
-        is_long = self._rounds_since >= _IDLE_ROUNDS and self._world.idle_s() > _IDLE_S
+        is_long = self._rounds_since >= _IDLE_ROUNDS and self._evaluator.idle_s() > _IDLE_S
         if not is_long or self._promises_gain():
             return False
         late = self._frontier.gain(lambda point: not self._frontier.is_hopeless(point))
@@ -505,7 +505,7 @@ class EvolutionSearch:
 
     def _left_s(self) -> float:
         """Return the GPU seconds that are left for the search."""
-        return self._budget_s - self._practice_budget_s() - self._world.spent_s()
+        return self._budget_s - self._practice_budget_s() - self._evaluator.spent_s()
 
     def _practice_budget_s(self) -> float:
         has_choice = self.kept_s > 0 and len(finalists(self.archive, self.first_ms)) > 1
@@ -536,7 +536,7 @@ class EvolutionSearch:
 
         What is studied meanwhile may not either: proposals take seconds until one can be measured.
         """
-        waited_s = self._world.idle_s() - self._idle_before_s
+        waited_s = self._evaluator.idle_s() - self._idle_before_s
         if waited_s < _STARVED_S or self._how.order is Order.RANDOM:
             return False
         return self._frontier.gain(self._is_due) <= self._how.least_gain
@@ -569,15 +569,17 @@ class EvolutionSearch:
         if self._awaited is None:
             self._round = None
             self._rounds_since += 1
-            self._idle_before_s = self._world.idle_s()
+            self._idle_before_s = self._evaluator.idle_s()
 
     def _run_round(self, parent: Bred) -> Generator[Future[Any], None, None]:
         """Run one round: proposals for one parent, ranked. They are checked when measured."""
         self.tell("proposing")
         name = parent.variant.id
-        brief = self._world.brief(parent, self.results.get(name), self._earlier_attempts(parent))
+        brief = self._evaluator.brief(
+            parent, self.results.get(name), self._earlier_attempts(parent)
+        )
         self._briefs[name] = brief
-        self._world.expect_parent(brief)
+        self._evaluator.expect_parent(brief)
         streams = [(proposer, self._proposals(proposer, brief)) for proposer in self._open]
         portions = self._portions()
         answering, is_barren = self._begin_asking(streams, portions[0]), True
@@ -597,7 +599,7 @@ class EvolutionSearch:
 
         Fewer are looked at before anything is measured: no kind has paid yet.
         """
-        number, overlaps = self._how.proposals, self._world.overlaps
+        number, overlaps = self._how.proposals, self._evaluator.overlaps
         is_first = overlaps and self.archive.best.time_ms is None
         looked_at = _FIRST_LOOKED_AT if is_first else _LOOKED_AT
         whole = _Portion(number, int(looked_at * number))
@@ -607,7 +609,7 @@ class EvolutionSearch:
         return [ahead, _Portion(number - ahead.chosen, whole.looked_at - ahead.looked_at)]
 
     def _begin_asking(self, streams: Streams, portion: _Portion) -> Future[Answers]:
-        return self._world.begin(partial(_ask_proposers, streams, portion.looked_at))
+        return self._evaluator.begin(partial(_ask_proposers, streams, portion.looked_at))
 
     def _add_variants(self, answers: Answers, parent: str, portion: _Portion) -> list[Variant]:
         """Take in the variants that go on, and have them checked."""
@@ -626,7 +628,7 @@ class EvolutionSearch:
             return
         self.tell("ranking")
         otherwise_ms = self.archive[parent].time_ms or math.nan  # the original is being measured
-        ranking = self._world.begin(partial(self._world.rank, group, otherwise_ms))
+        ranking = self._evaluator.begin(partial(self._evaluator.rank, group, otherwise_ms))
         yield ranking
         if parent in self._barred:
             return
@@ -676,11 +678,11 @@ class EvolutionSearch:
                 changes["params"] = best.configuration.params
             self.archive.note(name, **changes)
         self._expect_checks([self.archive[name].variant for name in best_of])
-        self._world.foresee(self._frontier.foremost())
+        self._evaluator.foresee(self._frontier.foremost())
 
     def _expect_checks(self, variants: Sequence[Variant]) -> None:
         briefs = [(variant, self._brief_to_check(variant)) for variant in variants]
-        self._world.expect([(variant, brief) for variant, brief in briefs if brief is not None])
+        self._evaluator.expect([(variant, brief) for variant, brief in briefs if brief is not None])
 
     def _earlier_attempts(self, parent: Bred) -> list[Tried]:
         """Return what was made of a parent, and what led to it, oldest first."""
@@ -707,11 +709,11 @@ class EvolutionSearch:
             self._bandit.tell(variant.kind, None)
             self._frontier.drop(variant.id)
             return
-        self._world.foresee(self._frontier.foremost())
+        self._evaluator.foresee(self._frontier.foremost())
         if self.measured > 1:
-            self._patience_s -= self._world.idle_s()
+            self._patience_s -= self._evaluator.idle_s()
         with self._going_on():
-            outcome = self._world.measure(self._limit_hopeless(point), variant)
+            outcome = self._evaluator.measure(self._limit_hopeless(point), variant)
         self._learn_measurement(point, variant, outcome)
         self._since_round += 1
         self.tell("measuring")
@@ -729,7 +731,7 @@ class EvolutionSearch:
             return variant
         self._looked.add(variant.id)
         self.tell("checking")
-        variant = self._world.check(variant, brief)
+        variant = self._evaluator.check(variant, brief)
         self.archive.note(variant.id, variant=variant)
         return variant
 
@@ -760,7 +762,7 @@ class EvolutionSearch:
 
     def _prepare_practice(self) -> None:
         """Prepare the practice of the original, and of what is the best near the end."""
-        if self.measured < _PER_ROUND or not self._world.overlaps:
+        if self.measured < _PER_ROUND or not self._evaluator.overlaps:
             return
         practising = [] if self._prepared else [self.archive[self.archive.original]]
         if self._left_s() < _LATE_SHARE * self._budget_s:
@@ -768,7 +770,7 @@ class EvolutionSearch:
         for bred in practising:
             if (name := (bred.variant.id, canonical(bred.params))) not in self._prepared:
                 self._prepared.add(name)
-                self._world.begin(partial(self.prepare_practice, bred))
+                self._evaluator.begin(partial(self.prepare_practice, bred))
 
     def _replan_if_beaten(self, result: VariantOutcome) -> None:
         """Compare with a better algorithm from now on, if a time beats the one as written."""
@@ -804,7 +806,7 @@ class EvolutionSearch:
         if result.result is not None:
             self.results[name] = result.result
         if result.time_ms is not None and (best_ms is None or result.time_ms < best_ms):
-            self.trajectory.append(TuneProgress(self._world.spent_s(), result.time_ms))
+            self.trajectory.append(TuneProgress(self._evaluator.spent_s(), result.time_ms))
 
     def tell(self, stage: str) -> None:
         """Show how far the search is."""
@@ -812,7 +814,7 @@ class EvolutionSearch:
         self._show(
             EvolveStatus(
                 stage,
-                self._world.spent_s(),
+                self._evaluator.spent_s(),
                 self._budget_s,
                 len(self.archive) - 1,
                 self.measured,
