@@ -404,7 +404,7 @@ def errors(
     from solkit.core import default_tolerance
     from solkit.kernelfiles.seeding import seed_everything
     from solkit.measure.checking.inputs import copy_workload
-    from solkit.measure.checking.tolerance import judge_outputs
+    from solkit.measure.checking.tolerance import Standard
 
     seed_everything(0)
     workload = implementation.loaded.workload(shape, params, "cpu")
@@ -416,7 +416,7 @@ def errors(
         got = workload.run_kernel()
     except Exception as error:  # whatever a kernel may raise; the next one goes on
         return [f"{type(error).__name__}: {error}"]
-    return list(judge_outputs(got, want, tolerance, workload.check).errors)
+    return list(Standard(want, tolerance, check=workload.check).judge(got).errors)
 
 
 if __name__ == "__main__":

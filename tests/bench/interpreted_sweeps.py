@@ -6,7 +6,7 @@ import inspect
 import torch
 
 from solkit.core import Tolerance
-from solkit.measure.checking.tolerance import judge_outputs
+from solkit.measure.checking.tolerance import Standard
 
 # Sizes that divide no block, and parameters that reach each branch.
 CASES = {
@@ -68,7 +68,9 @@ def judged(module, shape, params):
     got, want = module.kernel(*args, **params), module.reference(*args)
     listed = [[x] if isinstance(x, torch.Tensor) else list(x) for x in (got, want)]
     tolerance = FP32 if wide else Tolerance(**getattr(module, "TOLERANCE", {"rtol": 0, "atol": 0}))
-    return list(judge_outputs(*listed, tolerance, getattr(module, "check", None)).errors)
+    got, want = listed
+    standard = Standard(want, tolerance, check=getattr(module, "check", None))
+    return list(standard.judge(got).errors)
 
 
 def errors(folder):

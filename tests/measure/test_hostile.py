@@ -36,7 +36,7 @@ from solkit.measure.anti_cheating.cheat_detection import CheatDetector
 from solkit.measure.anti_cheating.delegation import Operators, by_operators
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.checking.exact import exact_reference
-from solkit.measure.checking.tolerance import judge_outputs
+from solkit.measure.checking.tolerance import Standard
 
 HERE = Path(__file__).parent
 LIMIT_S = 300  # only a child that hangs takes so long
@@ -389,13 +389,9 @@ class Referee:
     def judge(self, batch, answer) -> None:
         self.note(answer)
         for trial, got, after in zip(batch, answer["outputs"], answer["inputs"], strict=True):
-            errors = judge_outputs(
-                [torch.from_numpy(g) for g in got],
-                trial.want,
-                trial.workload.tolerance or load_tolerance(self.specimen.problem),
-                None,
-                trial.exact,
-            ).errors
+            tolerance = trial.workload.tolerance or load_tolerance(self.specimen.problem)
+            standard = Standard(trial.want, tolerance, trial.exact)
+            errors = standard.judge([torch.from_numpy(g) for g in got]).errors
             if errors:
                 raise CaughtError(Verdict.WRONG, trial.defence, errors[0])
             if not unchanged(trial.workload, after):

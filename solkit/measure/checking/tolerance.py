@@ -147,17 +147,6 @@ def _wrong_elements(broken: int, beyond: int, count: int) -> int:
     return beyond if broken <= _TAIL_SHARE * count else broken
 
 
-def judge_outputs(
-    got: Sequence[torch.Tensor],
-    want: Sequence[torch.Tensor],
-    tolerance: Tolerance | None,
-    check: Callable[[Any, Any], Any] | None,
-    exact: Sequence[Exact] | None = None,
-) -> Comparison:
-    """Compare outputs once: see `Standard.judge`."""
-    return Standard(want, tolerance, exact, check).judge(got)
-
-
 def compare_outputs(
     got: Sequence[torch.Tensor],
     want: Sequence[torch.Tensor],

@@ -8,12 +8,7 @@ import torch
 from solkit.core import Tolerance, default_tolerance
 from solkit.measure.checking import tolerance as module
 from solkit.measure.checking.exact import Exact
-from solkit.measure.checking.tolerance import (
-    Standard,
-    compare_outputs,
-    is_explained,
-    judge_outputs,
-)
+from solkit.measure.checking.tolerance import Standard, compare_outputs, is_explained
 
 INF, NAN = math.inf, math.nan
 
@@ -203,7 +198,7 @@ def reject(*_):
 )
 def test_own_check_overrides(check, errors):
     got, want = torch.tensor([1.0]), torch.tensor([9.0])
-    result = judge_outputs([got], [want], None, check)
+    result = Standard([want], check=check).judge([got])
     assert result.errors == errors
     assert result.max_error == 8.0
 
@@ -211,8 +206,8 @@ def test_own_check_overrides(check, errors):
 def test_own_check_sees_tensors_or_lists_of_them():
     seen = []
     one, two = torch.ones(1), torch.zeros(1)
-    judge_outputs([one], [one], None, lambda got, want: seen.append((got, want)))
-    judge_outputs([one, two], [one, two], None, lambda got, want: seen.append((got, want)))
+    for outputs in ([one], [one, two]):
+        Standard(outputs, check=lambda got, want: seen.append((got, want))).judge(outputs)
     assert seen == [(one, one), ([one, two], [one, two])]
 
 

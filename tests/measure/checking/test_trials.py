@@ -19,7 +19,7 @@ from solkit.measure.checking.distributions import DISTRIBUTIONS, _swap_elements
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import copy_workload
-from solkit.measure.checking.tolerance import judge_outputs
+from solkit.measure.checking.tolerance import Standard
 from solkit.measure.checking.trials import Trial, Trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
@@ -164,7 +164,7 @@ def failures(name, kernel):
         seed_everything(trial.seed)
         got = replace(copy_workload(trial.workload), kernel=kernel).run_kernel()
         assert [(g.shape, g.dtype) for g in got] == [(w.shape, w.dtype) for w in trial.want]
-        comparison = judge_outputs(got, trial.want, PROBLEMS[name][3], None, trial.exact)
+        comparison = Standard(trial.want, PROBLEMS[name][3], trial.exact).judge(got)
         if comparison.errors:
             results[trial.name] = comparison.errors
     return results
@@ -554,9 +554,9 @@ def test_one_wrong_element_in_a_million_is_seen():
     workload = Workload((normal(1024, 1024),), {}, torch.relu, None)
     exact, want = exact_reference(workload), workload.run_reference()
     got = want[0].clone()
-    assert not judge_outputs([got], want, None, None, exact).errors
+    assert not Standard(want, None, exact).judge([got]).errors
     got.view(-1)[700_001] += 1e-3
-    assert "1 of 1048576 elements" in judge_outputs([got], want, None, None, exact).errors[0]
+    assert "1 of 1048576 elements" in Standard(want, None, exact).judge([got]).errors[0]
 
 
 # ---------------------------------------------------------------------------- the trials themselves
@@ -797,9 +797,9 @@ def wrong_on(make, kernel):
     return [
         trial.name
         for trial in trials_of(make)
-        if judge_outputs(
-            [kernel(*copy_workload(trial.workload).args)], trial.want, None, None, trial.exact
-        ).errors
+        if Standard(trial.want, None, trial.exact)
+        .judge([kernel(*copy_workload(trial.workload).args)])
+        .errors
     ]
 
 
@@ -901,5 +901,5 @@ def test_tensor_cores_may_sum_products_of_fp8_with_few_bits():
         a, b = trial.workload.args
         assert not trial.standard(None).judge([summed_with_few_bits(a, b)]).errors
         assert trial.standard(None).judge([summed_with_few_bits(a, b) * 1.05]).errors
-        wide = judge_outputs([summed_with_few_bits(a, b)], trial.want, None, None, trial.exact)
+        wide = Standard(trial.want, None, trial.exact).judge([summed_with_few_bits(a, b)])
         assert wide.errors  # as fp32 inputs would have it
