@@ -21,7 +21,8 @@ import math
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -104,7 +105,8 @@ class _Case:
     """One size, with the correct outputs and how far the parent is from them.
 
     Attributes:
-        shape, why, offset: of `TrialSize`.
+        sized: the size, without the changes of inputs that are tried.
+        change: of the inputs, which was made.
         narrow: whether floating inputs keep their dtypes; else they are fp32.
         want: the reference's outputs in fp64.
         errors: the parent's largest error in each output, relative; NaN if nothing was compared.
@@ -112,41 +114,32 @@ class _Case:
             one of the two is not finite.
         backwards: whether the variant's programs run from the last to the first, since a GPU runs
             them in any order. Those of a parent with atomics may wait for one another.
-        weight: of `TrialSize`.
-        place: among the sizes that were to be tried.
-        layout, is_redrawn, leaves: of `Change`.
         plain: the same as `errors`, of the reference in fp32; empty if it was not run so.
         is_sample: whether some of the parent's programs did not run.
+        place: among the sizes that were to be tried.
     """
 
-    shape: dict[str, Value]
-    why: str
-    offset: float
+    sized: TrialSize
+    change: Change
     narrow: bool
     want: Outputs
     errors: list[float]
     broken: list[torch.Tensor]
     backwards: bool
-    weight: int = 1
+    plain: list[float]
+    is_sample: bool
     place: int = 0
-    layout: str = ""
-    is_redrawn: bool = False
-    leaves: tuple[int, ...] = ()
-    plain: list[float] = field(default_factory=list)
-    is_sample: bool = False
 
-    @property
-    def sized(self) -> TrialSize:
-        return TrialSize(self.shape, self.why, self.offset, self.weight)
-
-    @property
-    def change(self) -> Change:
-        return Change(self.layout, self.is_redrawn, tuple(self.leaves))
+    @staticmethod
+    def from_fields(fields: Mapping[str, Any]) -> _Case:
+        """Return the case of which `asdict` gave the fields."""
+        sized, change = TrialSize(**fields["sized"]), Change(**fields["change"])
+        return _Case(**{**fields, "sized": sized, "change": change})
 
     @property
     def is_odd(self) -> bool:
         """True if no block divides some size."""
-        return any(size % 2 and size > 1 for size in size_values(self.shape).values())
+        return any(size % 2 and size > 1 for size in size_values(self.sized.shape).values())
 
     def describe(self) -> str:
         """Return size and inputs, in words."""
@@ -328,10 +321,9 @@ def _case_with(
     if change != OWN and any(bool(part.any()) for part in broken):
         raise ValueError("its parent gives what is no number here")
     backwards = not ran.atomics and sized.is_tiny_problem
-    size = dict(sized.shape), sized.why, sized.offset
-    case = _Case(*size, narrow, want, errors, broken, backwards, sized.weight)
-    case = replace(case, layout=change.layout, is_redrawn=change.is_redrawn, leaves=change.leaves)
-    return replace(case, plain=plain, is_sample=ran.seen is not None), noted
+    size, is_sample = replace(sized, shape=dict(sized.shape), changes=()), ran.seen is not None
+    case = _Case(size, change, narrow, want, errors, broken, backwards, plain, is_sample)
+    return case, noted
 
 
 def _plain_errors(workload: Workload, want: Outputs) -> list[float]:
@@ -460,26 +452,27 @@ def _others_to_run(
     The smallest blocks, and small ones beside large ones, come early at a size that has several of
     the small ones: what counts blocks by another size is right where one is enough.
     """
-    plain, own = [case for case in cases if not case.offset], _own_params(loaded)
+    plain, own = [case for case in cases if not case.sized.offset], _own_params(loaded)
     if not own:
         return
     tiny = [case for case in plain if case.sized.is_tiny_problem]
-    tiny.sort(key=lambda case: (not case.is_odd, _elements_of(case)))
+    tiny.sort(key=lambda case: (not case.is_odd, _elements_of(case.sized)))
     large = [case for case in plain if not case.sized.is_tiny_problem]
-    several = sorted(large, key=_elements_of)[:1] or sorted(tiny, key=_elements_of)[-1:]
+    by_size = partial(sorted, key=lambda case: _elements_of(case.sized))
+    several = by_size(large)[:1] or by_size(tiny)[-1:]
     early = (several, _LEAST_ENDS), (tiny[:1], _MOST_ENDS), (several, _MIXED_ENDS)
     done: list[tuple[_Case, dict[str, Value]]] = []
     for group, ends in (*early, (tiny[:_MOST_OTHER_SIZES], _ENDS)):
         for case in group:
             with contextlib.suppress(SolkitError):  # a constraint that fails at so small a size
-                for params in differing_configs(loaded.space(case.shape), own, ends):
+                for params in differing_configs(loaded.space(case.sized.shape), own, ends):
                     if not any(case is other and params == same for other, same in done):
                         done.append((case, params))
                         yield case, params
 
 
-def _elements_of(case: _Case | TrialSize) -> int:
-    return math.prod(size_values(case.shape).values())
+def _elements_of(sized: TrialSize) -> int:
+    return math.prod(size_values(sized.shape).values())
 
 
 def _is_parents_fault(
@@ -546,9 +539,9 @@ def _legal_towards(
 
 def _ordered_cases(saved: Sequence[bytes]) -> list[_Case]:
     parts = [torch.load(io.BytesIO(part), weights_only=True) for part in saved]
-    cases = [_Case(**fields) for part in parts for fields in part]
+    cases = [_Case.from_fields(fields) for part in parts for fields in part]
     cases.sort(key=lambda case: case.place)
-    smallest = min(cases, key=_elements_of)
+    smallest = min(cases, key=lambda case: _elements_of(case.sized))
     return [smallest, *(case for case in cases if case is not smallest)]
 
 
