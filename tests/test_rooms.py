@@ -139,6 +139,7 @@ OPTIONAL = {
         "solkit.pipeline.compiled_parents",
         "solkit.pipeline.evolve_log",
         "solkit.pipeline.evolve_original",
+        "solkit.pipeline.evolve_selection",
         "solkit.pipeline.evolving",
         "solkit.pipeline.held_out_kernels",
         "solkit.pipeline.kernel_evaluator",

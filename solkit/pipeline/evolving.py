@@ -21,49 +21,39 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solkit.analysis.pool import usable_cores
 from solkit.core import (
-    Bred,
     Checked,
-    Configuration,
     Depth,
     Device,
-    Difference,
     Evolved,
     EvolveSettings,
     EvolveStatus,
-    Final,
-    Finalist,
     Gate,
-    HeldOut,
     MeasureSettings,
     Stopped,
     TimedParams,
     TuneVerdict,
-    Value,
-    canonical,
 )
 from solkit.core.quantities import duration
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import (
     InputError,
-    MemoryLimitError,
     SolkitError,
     UnsupportedError,
-    WorkerError,
 )
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.best_algorithm import best, planned_reference
 from solkit.pipeline.compiled_parents import INDUCTORS_IMPORTS, CompiledParents, Written
-from solkit.pipeline.compiling import first_parent, write_compile_peer
+from solkit.pipeline.compiling import first_parent
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evolve_log import LINEAGE, EvolveLog, variant_of
 from solkit.pipeline.evolve_original import Original
+from solkit.pipeline.evolve_selection import Selection
 from solkit.pipeline.kernel_evaluator import Advise, Check, KernelEvaluator, leave_unchecked
 from solkit.pipeline.measuring import prepared_session
 from solkit.pipeline.practice import SIZE_GUARD, Practice
@@ -71,7 +61,6 @@ from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target_device
-from solkit.pipeline.tuning import guarded_final
 from solkit.roofline.calibration import calibrated
 from solkit.spans import span
 
@@ -92,27 +81,12 @@ that takes longer has tiles that do not fit: compiling what users write takes 1 
 _LOADING_CORES = 4  # so that three processes load torch at a time without delay
 _CORES_PER_HELPER, _MOST_HELPERS = 4, 4
 """Cores for each process that helps to write variants, and how many help at the most."""
-_PEER_S = 240.0
-"""Seconds for a candidate at the gate where `torch.compile` compiles: that takes up to a minute."""
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
 """Share of the budget for the checks of one candidate on further inputs: large problems' take
 half a minute. The gate has no such limit."""
 _CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 20.0
 """Share of the budget for one candidate in the search, which is compiled before. One that spilled
 took all of 45 s in a search of 20."""
-
-
-_MOST_WRONG = 3
-"""Finalists that meet the original at the gate, each after the one before proved to be wrong."""
-_MOST_GATES = 3
-"""Times that a winner is judged at the gate, each with more left to the original."""
-_TIMED = (Difference.SLOWER, Difference.NOT_SHOWN, Difference.FASTER)
-"""What a comparison shows where both are right and the conditions were."""
-_MOST_SMALLER = 3
-"""Sizes of a held-out shape that are tried where the GPU's memory is too small for it."""
-_SMALLER_SHARE = 1 / 8
-"""Share of the memory that these may take: filling all of it takes minutes."""
-_NO_ROOM = "Held out {} does not fit into the GPU's memory:"
 
 
 @dataclass(frozen=True)
@@ -203,21 +177,21 @@ def evolve(
         stack.callback(evaluator.close)
         evaluator.advise = supplied.advise
         evaluator.log = log = _open_log(stack, bench, original, gpu_seconds, how)
-        run = _Run(evaluator, original, gpu_seconds, how, supplied.show)
+        run = _Run(evaluator, gpu_seconds, supplied.show)
         proposers = _with_inductors(proposers, original, prepared, bench)
         if how.compiled and supplied.proposers is None and not isinstance(bench, RecordedBench):
             run.parents = parents = CompiledParents(original, prepared, how)
             stack.callback(parents.close)
             run.coming = parents.begin()
         with _open_bench(bench, evaluator, limits, log, session) as evaluator.bench:
-            breeding, stopped = run.search(proposers)
+            selection, stopped = run.search(proposers)
         evaluator.close()  # what is still checked or compiled would run beside the gate's timing
         prepared.analyser.give_up_rankings()
         if run.parents is not None:
             run.parents.close()
         with span("gate"):
-            gate = run.gate(breeding, bench, final)
-        return run.conclude_search(breeding, stopped, gate)
+            gate = selection.gate(bench, final)
+        return run.conclude_search(selection, stopped, gate)
 
 
 def _load_surrogate(parts: EvolveParts, is_timed: bool) -> Surrogate | None:
@@ -387,9 +361,8 @@ def _open_bench(
     assert log is not None
     software = environment()
     with GuardedBench(evaluator.device, evaluator.prospect, log, limits, software, session) as own:
-        own.load(
-            [evaluator.original.problem, evaluator.original.path]
-        )  # the budget is for measuring
+        # the budget is for measuring
+        own.load([evaluator.original.problem, evaluator.original.path])
         yield own
 
 
@@ -401,28 +374,24 @@ class _Run:
     """One run of `evolve`."""
 
     evaluator: KernelEvaluator
-    original: Original
     budget_s: float
-    how: EvolveSettings
     show: Show
     notes: list[str] = field(default_factory=list)
-    finalists: tuple[Finalist, ...] = ()
-    winner: str = ""
     parents: CompiledParents | None = None
     coming: list[Written] = field(default_factory=list)
-    _judged: set[str] = field(default_factory=set)
-    practice: Practice = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.practice = Practice(self.evaluator, self.budget_s)
+    @property
+    def original(self) -> Original:
+        """Kernel that the search starts from."""
+        return self.evaluator.original
 
-    def search(self, proposers: Sequence[Proposer]) -> tuple[EvolutionSearch, Stopped]:
-        """Return the search, until something ends it, and the practice."""
+    def search(self, proposers: Sequence[Proposer]) -> tuple[Selection, Stopped]:
+        """Search until something ends it, then practise."""
         from solkit.tuner.evolution.acquisition import Shares
         from solkit.tuner.evolution.evolution_search import EvolutionSearch
 
-        shares, model = None, self.evaluator.surrogate
-        if model is not None and (depth := Depth(self.how.depth)) in model.depths:
+        how, shares, model = self.evaluator.how, None, self.evaluator.surrogate
+        if model is not None and (depth := Depth(how.depth)) in model.depths:
             shares = Shares.of(model.trees(depth).calibration.scatter)
         variant = self.original.variant
         breeding = EvolutionSearch(
@@ -430,50 +399,25 @@ class _Run:
             proposers,
             (variant, self._first_point()),
             self.budget_s,
-            self.how,
+            how,
             self._sol_ms(),
             shares,
             self.show,
         )
-        breeding.kept_s = self.practice.kept_s()
+        practice = Practice(self.evaluator, self.budget_s)
+        breeding.kept_s = practice.kept_s()
         breeding.replan = self._planned_ms
-        breeding.prepare_practice = self.practice.prepare
+        breeding.prepare_practice = practice.prepare
         breeding.coming = self.coming
         if self.evaluator.log is not None:
             self.evaluator.log.spent = self.evaluator.spent_s
-            if self.how.resume:
-                self._resume_from_log(breeding, self.evaluator.log)
+            if how.resume:
+                self._resume_from_log(breeding, practice, self.evaluator.log)
         stopped = breeding.run()
+        selection = Selection(self.evaluator, breeding, practice)
         with span("practice"):
-            self.finalists = self.practice.run(breeding)
-            if breeding.settle_checks():
-                self.finalists = self.practice.run(breeding)  # without what is wrong
-            self.winner = self._leave_small_inputs(breeding)
-        return breeding, stopped
-
-    def _leave_small_inputs(self, breeding: EvolutionSearch) -> str:
-        """Return the id of the file that goes to the gate; empty if the winner goes as it is."""
-        joined = self._join_winner(breeding)
-        least = self.finalists if joined else self.practice.give_way(breeding, self.finalists)
-        if least == self.finalists:
-            return joined
-        self.finalists = least
-        return self._join_winner(breeding)
-
-    def _join_winner(self, breeding: EvolutionSearch) -> str:
-        """Return the id of the winner's file joined with the original's; empty if it is not."""
-        best = self._choose_winner(breeding)
-        is_original = best.variant.id == self.original.variant.id
-        if is_original and canonical(best.params) == canonical(self.original.params):
-            return ""
-        try:
-            joined = self.practice.leave_small_inputs(breeding, best, self.finalists).variant.id
-        except KeyboardInterrupt:
-            return ""
-        except SolkitError as error:
-            self.notes.append(f"Small inputs could not be left to the original: {error}")
-            return ""
-        return "" if joined == best.variant.id else joined
+            selection.practise()
+        return selection, stopped
 
     def _first_point(self) -> Point:
         from solkit.tuner.evolution.acquisition import Point
@@ -502,7 +446,9 @@ class _Run:
         self.notes.append(f"{beaten}; {better}, from which gaps are counted.")
         return plan.time_ms
 
-    def _resume_from_log(self, breeding: EvolutionSearch, log: EvolveLog) -> None:
+    def _resume_from_log(
+        self, breeding: EvolutionSearch, practice: Practice, log: EvolveLog
+    ) -> None:
         """Take over what the log's run measured."""
         from solkit.tuner.evolution.acquisition import Point
 
@@ -517,7 +463,7 @@ class _Run:
                 continue  # it is made of a winner: nothing is built on it
             name = (row.source_sha256 or "")[:12]
             if row.shape != self.original.whole_shape:
-                self.practice.take(name, row)
+                practice.take(name, row)
                 continue
             if name not in texts:
                 continue
@@ -532,187 +478,16 @@ class _Run:
                 self.evaluator.judged(self.evaluator.prospect_of(configuration), row),
             )
 
-    # ---------------------------------------------------------------------------------- the gate
-
-    def gate(
-        self, breeding: EvolutionSearch, bench: Bench | None, limits: MeasureSettings
-    ) -> Gate | None:
-        """Judge whether the winner holds; ``None`` if the original is the best, or nothing runs."""
-        best = self._choose_winner(breeding)
-        is_original = best.variant.id == self.original.variant.id
-        same = is_original and canonical(best.params) == canonical(self.original.params)
-        if best.time_ms is None or same:
-            return None
-        breeding.tell("gate")
-        rival = self.original.of(self.evaluator.path(best.variant), best.params, "tuned")
-        meets_peer = self.original.compiled is not None and bench is None
-        if meets_peer:
-            limits = replace(limits, time_limit_s=_PEER_S)
-        judge = partial(guarded_final, self.evaluator.device, limits)
-        if bench is not None:
-            from solkit.tuner.head_to_head import head_to_head
-
-            judge = partial(
-                head_to_head, bench, how="recorded" if isinstance(bench, RecordedBench) else "turns"
-            )
-        try:
-            base = self._compile_peer() if meets_peer else self.original.configuration
-            judge_rival = partial(self._judge_at_gate, partial(_judge_anew, judge), base)
-            gate = self._gate_again(breeding, judge_rival(rival), judge_rival)
-            return self._gate_others(breeding, gate, judge_rival)
-        except KeyboardInterrupt:
-            return Gate(False, None, why="The gate was interrupted.")
-        except (SolkitError, OSError) as error:  # e.g. the reference was moved meanwhile
-            return Gate(False, None, why=f"The gate could not be run: {error}")
-
-    def _gate_again(
-        self, breeding: EvolutionSearch, gate: Gate, judge: Callable[[Configuration], Gate]
-    ) -> Gate:
-        """Return the gate of a winner that leaves to the original where it was slower.
-
-        Which variant wins was not chosen by these shapes, and is not now: there the original's
-        launches run. What is judged anew is the whole file, at all shapes.
-        """
-        slower: list[Shape] = []
-        for _ in range(_MOST_GATES - 1):
-            failed = [held for held in gate.held_out if not held.passed]
-            if not failed or any(held.difference not in _TIMED for held in failed):
-                return gate  # it holds, or is wrong somewhere
-            slower += [held.shape for held in failed]
-            best = self._choose_winner(breeding)
-            narrower = self.practice.leave_slower_shapes(breeding, best, self.finalists, slower)
-            if narrower is None:
-                return gate
-            self.winner = narrower.variant.id
-            path = self.evaluator.path(narrower.variant)
-            gate = judge(self.original.of(path, narrower.params, "tuned"))
-        return gate
-
-    def _gate_others(
-        self, breeding: EvolutionSearch, gate: Gate, judge: Callable[[Configuration], Gate]
-    ) -> Gate:
-        """Return the gate of the first finalist that is right, if the winner proved to be wrong.
-
-        That is no second test of speed. One that is slower gives way to none.
-        """
-        for _ in range(_MOST_WRONG - 1):
-            if not _is_wrong(gate) or (other := self._next_finalist(breeding)) is None:
-                break
-            lost = breeding.archive[self.practice.winner_of(self._choose_winner(breeding))].variant
-            self.notes.append(f"{lost.kind} proved to be wrong at the gate: {gate.why}")
-            self.winner = other.variant.id
-            path = self.evaluator.path(other.variant)
-            first = judge(self.original.of(path, other.params, "tuned"))
-            gate = self._gate_again(breeding, first, judge)
-        return gate
-
-    def _next_finalist(self, breeding: EvolutionSearch) -> Bred | None:
-        """Return the fastest finalist that was neither at the gate nor slower in practice.
-
-        Sizes below those of the search are left to the original: it was tried nowhere else.
-        """
-        from solkit.tuner.evolution.practising import finalists, is_slower
-
-        self._judged.add(self.practice.winner_of(self._choose_winner(breeding)))
-        barred = self._judged | {f.id for f in self.finalists if is_slower(f.loss)}
-        for rival in finalists(breeding.archive, breeding.first_ms):
-            if rival.variant.kind != SIZE_GUARD and rival.variant.id not in barred:
-                if not self.original.others(self.how):
-                    return rival
-                return self.practice.join_unmeasured(breeding, rival, self.finalists) or rival
-        return None
-
-    def _compile_peer(self) -> Configuration:
-        """Return what `torch.compile` itself runs: it chooses configurations by timing them.
-
-        A file that calls compiled code delegates its work, which a custom kernel may not: then the
-        program that the search started from stays the one to beat.
-        """
-        own, reference = self.original, self.original.compiled
-        if self.how.custom_kernel or reference is None:
-            return own.configuration
-        path = self.evaluator.prepared.path(write_compile_peer(reference, own.file.problem.format))
-        file = self.evaluator.prepared.analyser.describe(path, reference).result()
-        assert file.candidate is not None
-        return Configuration(path, file.candidate.name, own.shape, {}, reference, "default")
-
-    def _choose_winner(self, breeding: EvolutionSearch) -> Bred:
-        """Return the variant that meets the original at the gate."""
-        taken = [finalist.id for finalist in self.finalists if finalist.taken]
-        taken = [self.winner] if self.winner else taken
-        return breeding.archive[taken[0]] if taken else breeding.archive.best
-
-    def _judge_at_gate(
-        self,
-        judge: Callable[[Configuration, Configuration], Final],
-        base: Configuration,
-        rival: Configuration,
-    ) -> Gate:
-        others = self.original.others(self.how)
-        self.evaluator.look_at_launches([base, rival], others)
-        last = judge(base, rival)
-        if last.difference is not Difference.FASTER:
-            why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
-            return Gate(False, last, (), not others, why)
-        checks = [self._judge_held_out(judge, base, rival, other) for other in others]
-        held = tuple(check for check in checks if check is not None)
-        alone = not held
-        failed = [check for check in held if not check.passed]
-        if failed:
-            at = _name_sizes(failed[0].shape)
-            return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
-        why = f"It is faster on fresh inputs; {_where_it_held(held)}."
-        return Gate(True, last, held, alone, why)
-
-    def _judge_held_out(
-        self,
-        judge: Callable[[Configuration, Configuration], Final],
-        base: Configuration,
-        rival: Configuration,
-        shape: Mapping[str, Value],
-    ) -> HeldOut | None:
-        """Compare the two at a held-out shape, or at the next smaller one that fits the GPU.
-
-        Nothing is timed where the winner's file makes the original's launches. ``None`` where
-        nothing can be compared: it does not fit, or a recording lacks it.
-        """
-        from solkit.tuner.holdout import held_where_same, pass_gate, smaller_shapes
-
-        tries = 0
-        for at in (shape, *smaller_shapes(shape)):
-            if canonical(at) == canonical(self.original.whole_shape) or tries == _MOST_SMALLER:
-                break
-            pair = replace(base, shape=at), replace(rival, shape=at)
-            if not self.evaluator.holds(*pair):
-                return None
-            if self.evaluator.are_same(*pair):
-                return held_where_same(at)
-            if not self.evaluator.may_fit(at, 1.0 if at is shape else _SMALLER_SHARE):
-                continue
-            tries += 1
-            try:
-                (held,) = pass_gate(base, rival, [(at, True)], judge)
-            except MemoryLimitError:
-                continue
-            if at is not shape:
-                self.notes.append(
-                    f"{_NO_ROOM.format(_name_sizes(shape))} it met {_name_sizes(at)} instead."
-                )
-            return held
-        self.notes.append(f"{_NO_ROOM.format(_name_sizes(shape))} it was left out.")
-        return None
-
-    def conclude_search(
-        self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None
-    ) -> Evolved:
+    def conclude_search(self, selection: Selection, stopped: Stopped, gate: Gate | None) -> Evolved:
         """Return the result."""
-        archive, evaluator = breeding.archive, self.evaluator
-        original, best = archive[archive.original], self._choose_winner(breeding)
+        breeding, evaluator = selection.breeding, self.evaluator
+        archive, best = breeding.archive, selection.winner
+        original = archive[archive.original]
         passed = gate is not None and gate.passed
         taken = best if passed else original
         own = TimedParams(self.original.params, breeding.first_ms, message=original.why or None)
         chosen = TimedParams(best.params, best.time_ms) if passed else own
-        own_notes = [*self.notes, *(self.parents.notes if self.parents else ())]
+        own_notes = [*self.notes, *selection.notes, *(self.parents.notes if self.parents else ())]
         budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
             kernel=self.original.named,
@@ -734,42 +509,8 @@ class _Run:
             trajectory=tuple(breeding.trajectory),
             cost=sum(budget.cost for budget in budgets.values()),
             log=None if evaluator.log is None else str(evaluator.log.path),
-            notes=(*self.original.notes, *own_notes, *breeding.notes, *self.practice.notes),
+            notes=(*self.original.notes, *own_notes, *breeding.notes, *selection.practice.notes),
             environment=environment(),
-            finalists=self.finalists,
+            finalists=selection.finalists,
             better_chance=breeding.better_chance(),
         )
-
-
-def _judge_anew(
-    judge: Callable[[Configuration, Configuration], Final],
-    base: Configuration,
-    rival: Configuration,
-) -> Final:
-    """Return a comparison, in new processes where the first ones failed: that is nobody's fault."""
-    try:
-        return judge(base, rival)
-    except WorkerError:
-        return judge(base, rival)
-
-
-def _where_it_held(held: Sequence[HeldOut]) -> str:
-    """Return at how many shapes a winner holds, and at how many of them the original runs."""
-    from solkit.tuner.holdout import SAME
-
-    if not held:
-        return "no other shape is held out"
-    same = sum(check.why == SAME for check in held)
-    own = f", the original's launches at {same} of them" if same else ""
-    return f"and at {len(held)} shapes it never saw{own}"
-
-
-def _is_wrong(gate: Gate) -> bool:
-    """Tell whether a winner could not be compared somewhere: wrong outputs, an exception."""
-    shown = [held.difference for held in gate.held_out]
-    shown += [] if gate.final is None else [gate.final.difference]
-    return Difference.NOT_COMPARED in shown
-
-
-def _name_sizes(shape: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in shape.items())

@@ -15,7 +15,7 @@ from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
 from solkit.errors import InputError
 from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.evolve_original import Original
-from solkit.pipeline.evolving import _Run
+from solkit.pipeline.evolve_selection import Selection
 from solkit.pipeline.preparing import Preparation
 from solkit.roofline.devices import find
 
@@ -149,14 +149,13 @@ def test_torch_compile_itself_runs_the_reference_at_the_gate(folder):
 def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(folder):
     path = str(folder / "problem.py")
     with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
-        run = object.__new__(_Run)
-        run.original = Original.read(prepared, path, path, None, EvolveSettings())
-        run.evaluator = SimpleNamespace(prepared=prepared)
-        run.how = EvolveSettings()
-        peer = run._compile_peer()
+        first = Original.read(prepared, path, path, None, EvolveSettings())
+        world = SimpleNamespace(prepared=prepared, original=first, how=EvolveSettings())
+        selection = Selection(world, None, None)
+        peer = selection._compile_peer()
         assert Path(peer.path).read_text() == write_compile_peer(path, "native")
         described = prepared.analyser.describe(peer.path, path).result().candidate
-        run.how = EvolveSettings(custom_kernel=True)  # compiled code would count as delegated
-        assert run._compile_peer() == run.original.configuration
+        world.how = EvolveSettings(custom_kernel=True)  # compiled code would count as delegated
+        assert selection._compile_peer() == first.configuration
     assert (peer.entry_point, peer.params, peer.reference) == (described.name, {}, path)
     assert peer.shape == {"M": 64, "N": 96}

@@ -25,7 +25,8 @@ from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.evolving import EvolveParts, _measure_limits, _Run, evolve
+from solkit.pipeline.evolve_selection import Selection
+from solkit.pipeline.evolving import EvolveParts, _measure_limits, evolve
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.report import evolution as page
 from solkit.report.html import lineage_page
@@ -450,12 +451,12 @@ def test_one_candidate_takes_a_part_of_the_budget(budget_s, most_s):
 def test_nothing_is_checked_or_compiled_beside_the_gate(rows, monkeypatch):
     refused = []
 
-    def gate(run, *_):
+    def gate(selection, *_):
         with pytest.raises(RuntimeError, match="shutdown"):
-            run.evaluator._variant_checks.prepare(print)
+            selection.evaluator._variant_checks.prepare(print)
         refused.append(True)
 
-    monkeypatch.setattr(_Run, "gate", gate)
+    monkeypatch.setattr(Selection, "gate", gate)
     evolved(rows, Recorded())
     assert refused == [True]
 

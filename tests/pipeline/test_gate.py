@@ -30,8 +30,10 @@ from solkit.errors import InputError, MemoryLimitError
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.pipeline.comparing import _measure_alone
 from solkit.pipeline.evolve_original import Original
+from solkit.pipeline.evolve_selection import Selection
 from solkit.pipeline.evolving import _Run
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
+from solkit.pipeline.practice import Practice
 from solkit.roofline.devices import find
 from solkit.tuner.evolution.population_archive import Archive
 
@@ -67,9 +69,10 @@ def gate(*held_out, free=10**18, bytes_per_element=4):
     world.close()
     world.are_same = lambda *_: False
     world.look_at_launches = lambda *_: None
-    run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
+    selection = Selection(world, None, Practice(world, 20.0))
     base = original.configuration
-    return run._judge_at_gate(judge, base, replace(base, params={"B": 2})), run.notes, timed
+    result = selection._judge_at_gate(judge, base, replace(base, params={"B": 2}))
+    return result, selection.notes, timed
 
 
 def test_a_held_out_shape_that_fits_is_judged_as_it_is():
@@ -202,10 +205,10 @@ def searched_gate(slow_from, *held_out, wrong_at=0, wrong=("2,",)):
         archive.note(name, verdict=Verdict.CORRECT, time_ms=time_ms, gap=2.0)
     archive.note("first", time_ms=9.0)
     breeding = SimpleNamespace(archive=archive, tell=lambda _: None, first_ms=9.0)
-    run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
+    selection = Selection(world, breeding, Practice(world, 20.0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("solkit.pipeline.evolving.guarded_final", judge)
-        result = run.gate(breeding, None, MeasureSettings())
+        patch.setattr("solkit.pipeline.evolve_selection.guarded_final", judge)
+        result = selection.gate(None, MeasureSettings())
     return result, [size for size, _ in judged], judged[-1][1]
 
 
@@ -253,15 +256,15 @@ def judged_where_same(same_at, at):
         timed.append(base.shape["M"])
         return Final({}, Difference.SLOWER, Ratio(1.04, 1.03, 1.05, 0.001, 60), "guarded", ())
 
-    run = _Run.__new__(_Run)
-    run.notes, run.original = [], SimpleNamespace(whole_shape={"M": 1000})
-    run.evaluator = SimpleNamespace(
+    world = SimpleNamespace(
+        original=SimpleNamespace(whole_shape={"M": 1000}),
         holds=lambda *_: True,
         may_fit=lambda shape, _: shape["M"] < 5000,
         are_same=lambda base, rival: base.shape == rival.shape == same_at,
     )
     base = Configuration("k.py", "kernel", {"M": 1000})
-    return run._judge_held_out(judge, base, replace(base, path="w.py"), at), timed
+    selection = Selection(world, None, None)
+    return selection._judge_held_out(judge, base, replace(base, path="w.py"), at), timed
 
 
 def test_a_winner_that_makes_the_originals_launches_is_not_timed():
@@ -300,7 +303,7 @@ def test_a_time_under_the_roofline_is_compared_with_the_best_algorithm(
     )
     original = SimpleNamespace(problem=str(path), shape={"m": 4096}, configuration=None)
     world = SimpleNamespace(device=GPU, how=EvolveSettings(), original=original)
-    run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
+    run = _Run(world, 20.0, lambda _: None)
     planned_ms = run._planned_ms(time_ms)
     if is_planned:  # x and w are read once, 134 MB at 4.917 TB/s
         assert planned_ms == pytest.approx(2 * 4 * 4096**2 / 4.917e9, rel=0.02)

@@ -26,7 +26,7 @@ from solkit.core import (
 from solkit.errors import WorkerError
 from solkit.pipeline.compiled_parents import COMPILED
 from solkit.pipeline.evolve_original import Original
-from solkit.pipeline.evolving import _Run
+from solkit.pipeline.evolve_selection import Selection
 from solkit.pipeline.practice import Practice
 from solkit.tuner.evolution.population_archive import Archive
 from solkit.tuner.evolution.variant_evaluator import VariantOutcome
@@ -198,13 +198,16 @@ def chosen(outcome, *, loss=0.9):
     for name, source in (("second", AFTER), ("third", FILE.replace("16", "64"))):
         archive.add(Variant(name, source, "first", name))
         archive.note(name, verdict=Verdict.CORRECT, time_ms=1.0, gap=2.0)
-    run = _Run(world, world.original, 20.0, world.how, lambda _: None)
-    run.finalists = (
+    finalists = (
         Finalist("second", {}, 0.5, (at(500, 0.7), at(2000, 1.4)), taken=True),
         Finalist("third", {}, 1.0, (at(500, 0.7), at(2000, loss))),
     )
-    run.winner = run._leave_small_inputs(SimpleNamespace(archive=archive))
-    return run, archive[run.winner].variant
+    practice = Practice(world, 20.0)
+    practice.run = lambda _: finalists
+    breeding = SimpleNamespace(archive=archive, settle_checks=lambda: False)
+    selection = Selection(world, breeding, practice)
+    selection.practise()
+    return selection, selection.winner.variant
 
 
 def test_a_far_faster_variant_is_taken_with_the_original_where_it_is_slower():
