@@ -165,8 +165,8 @@ class KernelEvaluator:
         for point, compiled in self._compiled_ahead.ended():
             if compiled is None or compiled.exception() is not None:
                 studies.append(Study(point, refused=_TOO_LONG_ELSEWHERE))
-        known = self._timed.pop_known()
-        return studies + [Study(p, refused=_SAME_CODE.format(variant)) for p, variant in known]
+        timed = self._timed.pop_known()
+        return studies + [Study(p, refused=_SAME_CODE.format(variant)) for p, variant in timed]
 
     def _read_study(self, point: Point, study: Future[Studied] | None) -> Study:
         """Return what a study says; a ranking before compiling knows of no spills."""
@@ -316,8 +316,8 @@ class KernelEvaluator:
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return forecasts of variants' candidates, without a GPU."""
         recording = self.bench if isinstance(self.bench, RecordedBench) else None
-        known = self.prepared, self.original, self.how, self.surrogate, recording
-        ranker = VariantRanker(*known, self.fits_one_shape)
+        parts = self.prepared, self.original, self.how, self.surrogate, recording
+        ranker = VariantRanker(*parts, self.fits_one_shape)
         return ranker.rank(variants, otherwise_ms, self._rank_patience_s)
 
     def _rank_patience_s(self) -> float | None:
