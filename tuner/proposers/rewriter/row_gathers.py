@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     device_tensor,
     grid_axis,
+    guarded_launch,
     launch_line,
     options_of,
     renamed_function,
@@ -62,7 +63,8 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
 )
 from solkit.tuner.proposers.rewriter._operations import (
-    comparison_parts,
+    compared_sides,
+    conjuncts,
     is_operation,
     is_zero,
 )
@@ -76,6 +78,7 @@ from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
+from solkit.tuner.proposers.rewriter.row_programs import with_column_programs, with_row_programs
 from solkit.tuner.proposers.rewriter.single_trips import with_single_trips
 
 _PROGRAM = "tl.program_id"
@@ -104,16 +107,26 @@ class GatherRows:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for name in [launch.function.name for launch in text.single]:
-            (launch,) = text.launches_of(name)
-            form = parse_kernel(with_single_trips(text, launch) or render_module(text.tree))
-            scatter = None if form is None else _scatter_of(form, form.launches_of(name)[0])
+        for launch in text.single:
+            name, scatter = launch.function.name, _scatter_in(text, launch)
             if scatter is not None:
                 why = facts.explain_factors("extra traffic", "atomics", "latency")
                 yield Variant(
                     _with_reader(scatter) or _with_gathers(scatter),
                     f"{name} adds rows with atomics; a program sums up those of an index{why}.",
                 )
+
+
+def _scatter_in(text: KernelText, launch: Launch) -> _Scatter | None:
+    """Return a launch as a scatter, in a form that has a program for each row, and for columns."""
+    name = launch.function.name
+    for form in (with_single_trips(text, launch) or render_module(text.tree),):
+        plain = parse_kernel(form)
+        scatter = None if plain is None else _scatter_of(plain, plain.launches_of(name)[0])
+        if scatter is not None:
+            return scatter
+    columns = with_column_programs(text, launch) or with_row_programs(text, launch)
+    return None if columns is None else _scatter_of(*columns)
 
 
 @dataclass(frozen=True)
@@ -171,6 +184,7 @@ class _Scatter:
         axis: of the grid, along which that index goes.
         additions: to results, of which the first is to whole rows.
         mask: of the load; ``None`` for none.
+        guard, original: as in `_scatter_of`.
     """
 
     text: KernelText
@@ -181,10 +195,24 @@ class _Scatter:
     axis: int
     additions: tuple[_Addition, ...]
     mask: cst.BaseExpression | None
+    guard: str = ""
+    original: cst.SimpleStatementLine | None = None
 
 
-def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
-    """Return a launch as a scatter; ``None`` for another one."""
+def _scatter_of(
+    text: KernelText,
+    launch: Launch,
+    guard: str = "",
+    original: cst.SimpleStatementLine | None = None,
+) -> _Scatter | None:
+    """Return a launch as a scatter; ``None`` for another one.
+
+    Args:
+        text: the file.
+        launch: of it.
+        guard: of the launcher, where the launch is right; empty for everywhere.
+        original: the launch for elsewhere.
+    """
     body, values = launch.function.body, single_values(launch.function.body)
     additions = _additions(launch, values)
     if not additions or not all(isinstance(s, cst.SimpleStatementLine) for s in body):
@@ -196,8 +224,9 @@ def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
         return None
     loaded = cst.ensure_type(load.value, cst.Call)
     address, inside = argument_of(loaded, 0, "pointer"), argument_of(loaded, 1, "mask")
-    if address is None or argument_of(loaded, 2, "other") is not None:
-        return None
+    is_filled = argument_of(loaded, 2, "other") is not None
+    if address is None or not _are_whole(additions, inside, values, is_filled=is_filled):
+        return None  # an addition with another mask may leave elements of a row alone
     programs = {n: a for n, v in values.items() if (a := grid_axis(v)) is not None}
     needed = _needed((address, *([inside] if inside is not None else [])), values)
     own = sorted(needed & programs.keys())
@@ -226,7 +255,7 @@ def _scatter_of(text: KernelText, launch: Launch) -> _Scatter | None:
         if any(may_meet(stored, argument_bases(launch, read)) for read in reads):
             return None
     parts = index, loads[0], own[0], programs[own[0]], tuple(additions), inside
-    return _Scatter(text, launch, *parts)
+    return _Scatter(text, launch, *parts, guard, original)
 
 
 def _additions(launch: Launch, values: Values) -> list[_Addition]:
@@ -246,8 +275,6 @@ def _additions(launch: Launch, values: Values) -> list[_Addition]:
             return []
         if _is_integer(zeros) and integer_literal(value) is None:
             return []  # the sum's type would be another one
-        if not _is_whole(place, mask, values):
-            return []  # an addition with another mask may leave elements of a row alone
         result = render_code(launch.arguments[place.param])
         additions.append(_Addition(statement, place, value, pointer, mask, zeros, result))
     additions.sort(key=lambda addition: addition.place.columns is None)
@@ -258,21 +285,53 @@ def _additions(launch: Launch, values: Values) -> list[_Addition]:
     return additions if is_apart and alike and has_rows and len(additions) <= _MOST else []
 
 
-def _is_whole(place: _Place, mask: cst.BaseExpression | None, values: Values) -> bool:
-    """Tell whether an addition is to all of a program's columns that the row has."""
-    if place.columns is None or place.block is None:
-        return mask is None
-    if mask is None:
-        return place.axis is None and compact_code(place.block) == compact_code(
-            parse_expression(place.length)
+def _are_whole(
+    additions: Sequence[_Addition],
+    inside: cst.BaseExpression | None,
+    values: Values,
+    *,
+    is_filled: bool,
+) -> bool:
+    """Tell whether all rows that are listed are added to all columns that a program has.
+
+    Args:
+        additions: of the function.
+        inside: mask of the load of the row.
+        values: of names.
+        is_filled: whether a masked load gives a row that must not be added to.
+    """
+
+    def parts_of(mask: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+        return [] if mask is None else conjuncts(_whole(mask, values))
+
+    of_load = set(map(plain_code, parts_of(inside)))
+    for addition in additions:
+        place, parts = addition.place, parts_of(addition.mask)
+        others = [part for part in parts if plain_code(part) not in of_load]
+        if is_filled and len(parts) - len(others) < len(of_load):
+            return False
+        needs_mask = place.block is not None and (
+            place.axis is not None or compact_code(place.block) != place.length
         )
-    whole = expand_names(mask, lambda name: _grouped(values.get(name)))
-    parts = comparison_parts(whole)
-    if parts is None or parts[1] not in ("<", ">"):
+        if len(others) > 1 or (needs_mask and not others):
+            return False
+        if others and not _ends_row(others[0], place):
+            return False
+    return True
+
+
+def _ends_row(mask: cst.BaseExpression, place: _Place) -> bool:
+    """Tell whether a mask with all names written out is that of a row's columns."""
+    sides = compared_sides(mask, "<")
+    if sides is None or place.columns is None:
         return False
-    column, length = (parts[0], parts[2]) if parts[1] == "<" else (parts[2], parts[0])
-    is_column = plain_code(column) == plain_code(place.columns)
-    return is_column and plain_code(length) == plain_code(parse_expression(place.length))
+    codes = list(map(plain_code, sides))
+    return codes == [plain_code(place.columns), plain_code(parse_expression(place.length))]
+
+
+def _whole(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
+    """Return an expression with all names written out."""
+    return expand_names(node, lambda name: _grouped(values.get(name)))
 
 
 def _fits_grid(launch: Launch, additions: Sequence[_Addition], axis: int) -> bool:
@@ -283,7 +342,7 @@ def _fits_grid(launch: Launch, additions: Sequence[_Addition], axis: int) -> boo
     others = {a for a in range(axes) if a != axis}
     of_columns = {addition.place.axis for addition in additions}
     is_one = not others and of_columns == {None}
-    is_pair = len(others) == 1 and of_columns == others
+    is_pair = others == {1} == of_columns  # axis 0 alone may have more than 65,535 programs
     return (is_one or is_pair) and len(read) == axes and set(read) == set(range(axes))
 
 
@@ -291,7 +350,7 @@ def _row_place(pointer: cst.BaseExpression, values: Values) -> _Place | None:
     """Return a pointer as a place in a row; ``None`` for another one."""
     named, products, columns = list[str](), list[cst.BinaryOperation](), list[cst.BaseExpression]()
     for term in _terms(pointer):
-        whole = expand_names(term, lambda name: _grouped(values.get(name)))
+        whole = _whole(term, values)
         if calls_within(whole, "tl.arange"):
             columns.append(whole)
         elif isinstance(term, cst.Name):
@@ -396,6 +455,8 @@ def _with_reader(scatter: _Scatter) -> str:
     there are rows: these sum up nothing, and its own masks are as they were.
     """
     text, name = scatter.text, scatter.launch.function.name
+    if scatter.guard:
+        return ""
     for launch in text.launches[[e.function.name for e in text.launches].index(name) + 1 :][:1]:
         form = parse_kernel(with_single_trips(text, launch) or render_module(text.tree))
         again = None if form is None else _scatter_of(form, form.launches_of(name)[0])
@@ -471,6 +532,8 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
     grid = f"({', '.join(axes)},)" if reader is None else render_code(reader.grid)
     gathered = launched(gather, grid)
     placed = [*statements, *([gathered] if reader is None else [])]
+    if scatter.guard and scatter.original is not None:
+        placed = guarded_launch(scatter.guard, gathered, scatter.original, statements)
     swaps: list[tuple[cst.BaseStatement, list[cst.BaseStatement]]] = [(launch.statement, placed)]
     if reader is not None:
         swaps.append((reader.statement, [gathered, reader.statement]))
@@ -478,7 +541,7 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
         zeros = single_assignment(addition.zeros)
         assert zeros is not None
         # a row that nothing is added to is written, too: all of the result is
-        is_written = _covers_result(scatter, addition) and len(counts) == 1
+        is_written = _covers_result(scatter, addition) and len(counts) == 1 and not scatter.guard
         allocator = parse_expression("torch.empty" if is_written else "torch.zeros")
         call = cst.ensure_type(zeros.value, cst.Call)
         swaps.append((addition.zeros, [replace_each(addition.zeros, [(call.func, allocator)])]))
@@ -598,7 +661,7 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
     """
     function = scatter.launch.function
     values = single_values(function.body)
-    stored = [p for a in scatter.additions for p in (a.pointer, a.mask) if p is not None]
+    stored = [addition.pointer for addition in scatter.additions]
     outside = _needed(stored, {n: v for n, v in values.items() if n != scatter.index})
     adding = [addition.statement for addition in scatter.additions]
     ahead, within = list[cst.BaseStatement](), list[cst.BaseStatement]()
@@ -629,7 +692,9 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
         else:
             times = "" if _is_integer(addition.zeros) else ".to(tl.float32)"
             stores.append(f"{name_} = ({end} - {begin}){times} * {value}")
-        masks = [] if addition.mask is None else [f"({render_code(addition.mask)})"]
+        masks = []
+        if addition.mask is not None and own.columns is not None:
+            masks.append(f"({render_code(own.columns)} < {own.length})")
         if is_whole:
             terms = [render_code(term) for term in _terms(addition.pointer)]
             element = " + ".join(term for term in terms if term != own.param)

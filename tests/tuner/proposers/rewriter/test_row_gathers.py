@@ -250,3 +250,55 @@ def test_other_additions_next_to_rows_stay(source, old, new):
 def test_columns_that_no_program_has_stay_zero():
     (whole,) = gathered(MEANS.replace("N, BLOCK=BLOCK)\n    divide", "N, BLOCK=8)\n    divide"))
     assert "out = torch.zeros(" in whole
+
+
+LOOPED = (
+    COLUMNS.replace(
+        "    cols = tl.program_id(1) * BLOCK + tl",
+        "    for at in range(0, N, BLOCK):\n        cols = at + tl",
+    )
+    .replace("    inside = cols < N\n    x =", "        inside = cols < N\n        x =")
+    .replace("    tl.atomic_add(out", "        tl.atomic_add(out")
+    .replace("add_rows[(M, triton.cdiv(N, 8))](", "add_rows[(M,)](")
+)
+TILED = (
+    COLUMNS.replace(
+        "    row = tl.program_id(0)\n",
+        "    pid = tl.program_id(0)\n    row = pid * BLOCK + tl.arange(0, BLOCK)\n",
+        1,
+    )
+    .replace("index_ptr, N, BLOCK", "index_ptr, M, N, BLOCK")
+    .replace("count, index, N, BLOCK=8", "count, index, M, N, BLOCK=8")
+    .replace("tl.load(index_ptr + row)", "tl.load(index_ptr + row, mask=row < M, other=0)")
+    .replace("inside = cols < N\n    x", "inside = (row[:, None] < M) & (cols[None, :] < N)\n    x")
+    .replace("row * N + cols, mask=inside", "row[:, None] * N + cols[None, :], mask=inside")
+    .replace("out_ptr + to * N + cols, x", "out_ptr + to[:, None] * N + cols[None, :], x")
+    .replace("add_rows[(M, ", "add_rows[(triton.cdiv(M, 8), ")
+)
+
+
+@pytest.mark.parametrize("source", [LOOPED, TILED])
+def test_rows_of_tiles_and_columns_of_loops_are_gathered(source, is_right):
+    (whole,) = gathered(source)
+    assert "_gather[" in whole
+    assert is_right(whole, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (LOOPED, "range(0, N, BLOCK)", "range(8, N, BLOCK)"),
+        (TILED, "mask=row < M, other=0)", "mask=row < M - 1, other=0)"),
+        (TILED, "(row[:, None] < M) & (cols", "(row[:, None] >= 0) & (cols"),
+        (
+            TILED,
+            "cols[None, :], mask=inside)\n    tl.a",
+            "cols[None, :], mask=inside)\n    x = tl.flip(x)\n    tl.a",
+        ),
+        (TILED, "row = pid * BLOCK +", "row = pid * 4 +"),
+        (TILED, "row[:, None] * N + cols[None, :], mask", "row * N + cols[None, :], mask"),
+    ],
+)
+def test_tiles_and_loops_of_other_forms_stay(source, old, new):
+    assert source.count(old) == 1
+    assert not gathered(source.replace(old, new))
