@@ -199,6 +199,13 @@ def options_of(launch: Launch) -> dict[str, str]:
     return {name: render_code(value) for name, value in launch.options.items()}
 
 
+def own_grid(launch: Launch) -> str:
+    """Return a launch's grid without the name that the launch for other sizes shares with it."""
+    if launch.axes is None or not isinstance(launch.grid, cst.Name):
+        return render_code(launch.grid)
+    return f"({', '.join(map(render_code, launch.axes))},)"
+
+
 def device_tensor(launch: Launch) -> str:
     """Return a tensor of the launcher, for its device: one that is passed to the kernel.
 

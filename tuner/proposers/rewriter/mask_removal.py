@@ -14,6 +14,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     guarded_launch,
     launch_line,
     options_of,
+    own_grid,
     renamed_function,
     tile_constants,
 )
@@ -98,7 +99,7 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
     name = text.fresh(f"{function.name}_even")
     node = renamed_function(function, name, statements_of(replace_each(function.node, pairs)))
     statement = launch_line(
-        name, render_code(launch.grid), arguments_of(launch), options_of(launch), function.constants
+        name, own_grid(launch), arguments_of(launch), options_of(launch), function.constants
     )
     condition = " and ".join(dict.fromkeys(test for test in tests if test is not None))
     return changed_text(

@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     in_place_of,
     launch_line,
     options_of,
+    own_grid,
 )
 from solkit.tuner.proposers.rewriter._equal_sizes import (
     is_assigned_once,
@@ -496,8 +497,7 @@ class _Merge:
         name = self._text.fresh(f"{one.function.name}_{two.function.name}")
         node = with_signature(two.function, name, body, ordered, self._constants)
         options = {**options_of(one), **options_of(two)}
-        axes = [render_code(axis) for axis in two.axes or ()]  # the original may share the grid
-        grid = f"({', '.join(axes)},)" if self._sizes else render_code(two.grid)
+        grid = own_grid(two) if self._sizes else render_code(two.grid)
         line = launch_line(name, grid, ordered, options, self._constants)
         assignments = [has_assignment(one.launcher, tensor) for tensor in gone]
         dropped = [statement for statement in assignments if statement is not None]

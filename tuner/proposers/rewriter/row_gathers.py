@@ -120,11 +120,12 @@ class GatherRows:
 def _scatter_in(text: KernelText, launch: Launch) -> _Scatter | None:
     """Return a launch as a scatter, in a form that has a program for each row, and for columns."""
     name = launch.function.name
-    for form in (with_single_trips(text, launch) or render_module(text.tree),):
-        plain = parse_kernel(form)
-        scatter = None if plain is None else _scatter_of(plain, plain.launches_of(name)[0])
-        if scatter is not None:
-            return scatter
+    if not calls_within(launch.function.node, "tl.atomic_add"):
+        return None
+    plain = parse_kernel(with_single_trips(text, launch) or render_module(text.tree))
+    scatter = None if plain is None else _scatter_of(plain, plain.launches_of(name)[0])
+    if scatter is not None:
+        return scatter
     columns = with_column_programs(text, launch) or with_row_programs(text, launch)
     return None if columns is None else _scatter_of(*columns)
 

@@ -205,7 +205,7 @@ class _SingleRows:
 
     def _joined(self, parts: list[cst.BaseExpression]) -> str | None:
         kinds = [self._kind(part) for part in parts]
-        found = {kind for kind in kinds if kind}
-        if None in kinds or (found & {"r", "c"} and len(found) > 1):
+        axes = {kind for kind in kinds if kind}
+        if None in kinds or (axes & {"r", "c"} and len(axes) > 1):
             return None
-        return "RC" if len(found) > 1 else next(iter(found), "")
+        return "RC" if len(axes) > 1 else next(iter(axes), "")
