@@ -471,7 +471,8 @@ def _compared_with_rest(
         return None
     end, at = rest.left, rest.right
     ranges = values_of(index.value, whole)
-    if len(ranges) != 1 or called_name(ranges[0]) != "tl.arange":
+    is_single = assigned_names(*whole).count(index.value) == len(ranges) == 1
+    if not is_single or called_name(ranges[0]) != "tl.arange":
         return None
     factors = [at.left, at.right] if is_operation(at, cst.Multiply) else [at]
     codes = {render_code(factor) for factor in factors}

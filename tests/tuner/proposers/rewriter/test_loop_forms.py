@@ -332,6 +332,7 @@ def test_masks_by_what_is_left_compare_with_the_end(source, is_right):
     ("old", "new"),
     [
         ("rest = K - k0", "rest = K - pid_m"),  # no index of the loop
+        ("rest = K - k0", "rest = K - k0\n        i = i + 0"),
         ("rest = K - k0", "rest = M - k0"),  # M may be a float, as far as the text says
         ("    i = tl.arange(0, BLOCK_K)\n", "    i = tl.arange(0, BLOCK_K) * 0.5\n"),
         ("        rest = K - k0\n", "        rest = K - k0\n        rest = rest + 1\n"),

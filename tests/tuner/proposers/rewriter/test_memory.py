@@ -148,6 +148,7 @@ def kernel(a, b):
     ("view", "is_apart"),
     [
         *(("b.view(-1)", False), ("b.detach()[1:]", False), ("b.contiguous()", False)),
+        *(("torch.empty_like(b) if a.dim() else b", False), ("[a, b][-1]", False)),
         *(("torch.empty_like(b)", True), ("b.clone()", True), ("b.new_empty(b.shape)", True)),
     ],
 )
