@@ -100,16 +100,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Any:
-    """Fail a test that leaves signals to a handler of its own: later ones would not hear Ctrl-C."""
+    """Take back handlers of signals that a test leaves: later ones would not hear Ctrl-C."""
     numbers = signal.SIGINT, signal.SIGTERM, signal.SIGALRM
-    before = [signal.getsignal(number) for number in numbers]
-    result = yield
-    after = [signal.getsignal(number) for number in numbers]
-    if after != before:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-        pytest.fail(f"leaves signals to {after}")
-    return result
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        return (yield)
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)
