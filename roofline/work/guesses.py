@@ -19,7 +19,7 @@ def spread(index: TensorUse, dim: int, count: int) -> npt.NDArray[np.int64]:
     return np.asarray((np.expand_dims(start, dim) + along) % count)
 
 
-def one_a_line(index: TensorUse, count: int) -> npt.NDArray[np.int64]:
+def choices_of_lines(index: TensorUse, count: int) -> npt.NDArray[np.int64]:
     """Return which of `count` things each line chooses, each as often as the others.
 
     Lines choose few things in turn, and runs of lines one of many: so pairs of choices, as of an

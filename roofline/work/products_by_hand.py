@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 
 from solkit.ops import Reduction
 from solkit.roofline.work.broadcast import dimensions_of
@@ -56,7 +58,7 @@ def with_products_by_hand(
             special = {"sfu": cost.operations.get("sfu", 0)}
             reduced[position] = Cost({key: count}) + Cost(special)
             inside.add(position)
-        elif _is_pair(op) or _squared(op) is not None:
+        elif _is_pair(op) or _is_scaling(op) or _squared(op) is not None:
             behind = readers[op.result.storage]
             if behind and inside.issuperset(behind):
                 reduced[position] = Cost({})
@@ -73,31 +75,48 @@ def _factors(
         return None
     use = op.inputs[0]
     made_by = _maker(use, ops, makers)
-    if made_by is not None and kind in _SUMS and (root := _squared(made_by)) is not None:
-        made_by = _maker(root, ops, makers)
-        is_product = made_by is not None and made_by.operator.sums
+    root = _squared(made_by) if made_by is not None and kind in _SUMS else None
+    if root is not None or kind not in _SUMS:
+        sum_op = made_by if root is None else _maker(root, ops, makers)
+        is_sum = sum_op is not None and _is_pair(sum_op) and sum_op.operator.sums
+        parts = list(sum_op.inputs) if sum_op is not None and is_sum else []
     else:
-        is_product = made_by is not None and bool(made_by.operator.sums) == (kind not in _SUMS)
-    if made_by is None or not is_product or not _is_pair(made_by):
-        return None
-    first, second = made_by.inputs
+        parts = _multiplied(use, ops, makers)
     over = {d for d in dimensions_of(op, use) if use.shape[d] > 1}
-    dims, others = (_moving(part, len(use.shape)) for part in (first, second))
-    is_matrix = bool(over <= dims & others and dims - others and others - dims)
-    return (
-        (first, second) if is_matrix and math.prod(use.shape[d] for d in over) >= _DEPTH else None
-    )
+    if math.prod(use.shape[d] for d in over) < _DEPTH:
+        return None
+    return _sides(parts, over, len(use.shape))
+
+
+def _sides(
+    parts: Sequence[TensorUse], over: set[int], rank: int
+) -> tuple[TensorUse, TensorUse] | None:
+    """Return two of several factors that the other ones scale; ``None`` if they are no matrices."""
+    dims = {part: _moving(part, rank) for part in parts}
+    for first, second in combinations(sorted(dims, key=lambda part: -part.numel), 2):
+        rows, columns = dims[first], dims[second]
+        is_matrix = over <= rows & columns and rows - columns and columns - rows
+        if is_matrix and all(own <= rows or own <= columns for own in dims.values()):
+            return first, second
+    return None
+
+
+def _multiplied(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> list[TensorUse]:
+    """Return the tensors whose product, up to a number, a tensor is."""
+    op = _maker(use, ops, makers)
+    if op is not None and _is_conversion(op):
+        return [replace(use, origin=use.origin or op.inputs[0].dtype)]
+    if op is None or not (_is_scaling(op) or (_is_pair(op) and op.operator.multiplies)):
+        return [use]
+    return [part for operand in op.inputs for part in _multiplied(operand, ops, makers)]
 
 
 def _maker(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> TracedOp | None:
     """Return the only op that makes a tensor, whole."""
     positions = makers.get(use.storage, ())
     op = ops[positions[0]] if len(positions) == 1 else None
-    return (
-        op
-        if op is not None and (op.result.shape, op.result.stride) == (use.shape, use.stride)
-        else None
-    )
+    is_whole = op is not None and (op.result.shape, op.result.stride) == (use.shape, use.stride)
+    return op if is_whole else None
 
 
 def _is_pair(op: TracedOp) -> bool:
@@ -108,6 +127,19 @@ def _is_pair(op: TracedOp) -> bool:
     return bool(is_plain and (record.sums or record.multiplies)) and (
         len(floats) == len(op.inputs) == 2 and op.is_elementwise and not op.written
     )
+
+
+def _is_conversion(op: TracedOp) -> bool:
+    """Tell whether an op copies a tensor of 16 bits or less to a wider dtype."""
+    copies = op.operator.moves and op.operator.aligned and len(op.inputs) == 1
+    return bool(copies) and op.inputs[0].dtype.itemsize <= 2 < op.result.dtype.itemsize
+
+
+def _is_scaling(op: TracedOp) -> bool:
+    """Tell whether an op multiplies, or divides, one tensor of floats by a number."""
+    record = op.operator
+    is_scaled = record.linear and (record.multiplies or record.divides) and not op.written
+    return bool(is_scaled) and len(op.inputs) == 1 and op.inputs[0].dtype.is_floating_point
 
 
 def _squared(op: TracedOp) -> TensorUse | None:
@@ -127,8 +159,8 @@ def _moving(use: TensorUse, rank: int) -> set[int]:
 
 def _is_same(first: TensorUse, second: TensorUse) -> bool:
     """Tell whether both factors are one matrix, so that a triangle says the other one."""
-    one, other = (
+    places = [
         (use.storage, use.offset, sorted((s, n) for n, s in zip(use.shape, use.stride) if n > 1))
         for use in (first, second)
-    )
-    return one == other
+    ]
+    return places[0] == places[1]

@@ -23,7 +23,7 @@ import torch
 
 from solkit.ops import Family
 from solkit.roofline.work.constants import Fixed, known_number
-from solkit.roofline.work.guesses import one_a_line, spread
+from solkit.roofline.work.guesses import choices_of_lines, spread
 from solkit.roofline.work.liveness._lookups import at_indices, named_at_most
 from solkit.roofline.work.masks import (
     Pattern,
@@ -666,7 +666,7 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
     possible = np.flatnonzero((classes.value >= least) & (classes.value <= most))
     kept = np.zeros(shape, dtype=bool)
     if possible.size:
-        places = possible[one_a_line(index, possible.size)]
+        places = possible[choices_of_lines(index, possible.size)]
         np.put_along_axis(kept, places, True, axis=-1)
     return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
 

@@ -81,6 +81,8 @@ def _pow(op: TracedOp) -> Cost:
     base, exponent = op.arguments["self"], op.arguments["exponent"]
     if not isinstance(base, TensorUse):
         return _per_element(op, 1, 1)  # the base's logarithm is known
+    if isinstance(exponent, TensorUse) and _are_few_whole_numbers(exponent):
+        return _per_element(op, 1, 0)  # the next power is a product
     if isinstance(exponent, TensorUse) or not float(2 * exponent).is_integer():
         return _per_element(op, 1, 2)
     whole = int(abs(exponent))
@@ -88,6 +90,17 @@ def _pow(op: TracedOp) -> Cost:
     products = max(whole - 1, 0).bit_length() + int(half and whole > 0)
     roots = int(half or exponent < 0)  # x^-0.5 is one function
     return _per_element(op, products, roots)
+
+
+def _are_few_whole_numbers(exponent: TensorUse) -> bool:
+    """Tell whether exponents are all whole numbers of a range that has no more of them than 64."""
+    value = exponent.value
+    if value is None or not value.size or value.min() < 0 or value.max() >= _MOST_POWERS:
+        return False
+    return bool((value == value.round()).all())
+
+
+_MOST_POWERS = 64
 
 
 @rule("gelu")

@@ -220,6 +220,13 @@ PROBLEMS = {
         F * (512 + 256),
         F * 128,
     ),
+    "a product by hand of three factors, one of which scales another": (
+        "R(16, 32); R(8, 32, d=bf16); R(8)",
+        "return (a0[:, None] * a1.float() * a2[:, None] * 0.5).sum(-1)",
+        {"contraction.fp32": 2 * 16 * 8 * 32, "fp32": (0, 8 * 32 + 16 * 8)},
+        F * (512 + 8) + 2 * 256,
+        F * 128,
+    ),
     "distances of points of many coordinates: a product": (
         "R(16, 32); R(8, 32)",
         "return ((a0[:, None] - a1) ** 2).sum(-1)",

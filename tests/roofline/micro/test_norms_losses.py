@@ -197,6 +197,13 @@ PROBLEMS = {
         F * 2 * N,
         F * 2 * N,
     ),
+    "powers of known whole numbers: products": (
+        X,
+        "return a0[..., None] ** torch.arange(4, device='cuda')",
+        {"fp32": (2 * N, 4 * N)},
+        F * N,
+        F * 4 * N,
+    ),
     "a root that is a result as well": (
         X,
         "r = a0.sqrt()\nreturn r, r.square()",
