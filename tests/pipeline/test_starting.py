@@ -330,6 +330,27 @@ def scale(x: torch.Tensor):
 }
 
 
+OPERATORS = """
+from torch.utils.cpp_extension import load_inline
+
+load_inline("mine", cpp_sources=[], cuda_sources=[], is_python_module=False)
+scaled = torch.ops.mine.scale
+
+def scale(x: torch.Tensor):
+    assert x.dtype == torch.int32
+    return scaled(x)
+"""
+
+
+def test_operators_that_an_extension_registers_launch(tmp_path):
+    text = started(tmp_path, "import torch\n" + OPERATORS).text
+    assert "def kernel(x):\n    return scale(x)" in text
+    assert "torch.randint(0, 1, (M,), dtype=torch.int32, device" in text
+    script = OPERATORS.partition("def ")[0] + "scaled(torch.ones(8))"
+    with pytest.raises(KernelFileError, match="launches kernels only outside functions: write a"):
+        started(tmp_path, "import torch\n" + script)
+
+
 @pytest.mark.parametrize("language", OTHERS)
 def test_launchers_of_every_language_are_found(tmp_path, language):
     around = (

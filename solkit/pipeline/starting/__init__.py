@@ -161,13 +161,12 @@ def _choose_candidate(source: Source, candidates: list[str], function: str | Non
     if candidates:
         return candidates[0]
     names = ", ".join(launching[:_MOST_LISTED])
-    lacks = (
-        f"launches kernels only where the tensors are made ({names}): write a function that takes "
-        "the tensors"
-        if launching
-        else "has no @triton.jit function, and no function or class that launches a kernel of any "
-        "language that SolKit reads"
-    )
+    if launching or source.launching:
+        where = f"where the tensors are made ({names})" if names else "outside functions"
+        lacks = f"launches kernels only {where}: write a function that takes the tensors"
+    else:
+        lacks = "has no @triton.jit function, and no function or class that launches a kernel of "
+        lacks += "any language that SolKit reads"
     usable = _list_usable(source, launching or source.functions)
     raise KernelFileError(
         f"{lacks}, or name what to score with --function: {usable or 'the file defines nothing'}",

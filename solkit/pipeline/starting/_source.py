@@ -202,10 +202,16 @@ class Source:
     def launching(self) -> frozenset[str]:
         """Functions and classes that launch a kernel, themselves or through others."""
         nodes = {name: ast.Module([*bound], []) for name, bound in self.bound.items()}
+        registers = any(  # load_inline(..., is_python_module=False): its operators are torch.ops'
+            isinstance(statement, ast.Expr) and self._names_one_of(_MAKERS, statement)
+            for statement in _top_level_statements(self.tree.body)
+        )
         launchers = {
             name
             for name, node in nodes.items()
-            if any(self.launches(node)) or self._names_one_of(_MAKERS, node)
+            if any(self.launches(node))
+            or self._names_one_of(_MAKERS, node)
+            or (registers and self._names_operator(node))
         }
         uses = {name: names_used_by(node) & nodes.keys() - {name} for name, node in nodes.items()}
         while more := {name for name, used in uses.items() if used & launchers} - launchers:
@@ -247,6 +253,15 @@ class Source:
             full in full_names
             for part in ast.walk(node)
             if isinstance(part, (ast.Attribute, ast.Name))
+            for full in dotted_full_names(part, self.imported)
+        )
+
+    def _names_operator(self, node: ast.AST) -> bool:
+        """Tell if code names an operator below ``torch.ops``."""
+        return any(
+            full.startswith("torch.ops.")
+            for part in ast.walk(node)
+            if isinstance(part, ast.Attribute)
             for full in dotted_full_names(part, self.imported)
         )
 

@@ -54,6 +54,11 @@ class Tensor:
     dtype: str = ""
     dims: tuple[str, ...] = ()
 
+    @property
+    def holds_integers(self) -> bool:
+        """True if its values are part of an address, or its type is one of integers."""
+        return self.is_index or "int" in self.dtype
+
     def admits(self, rank: int) -> bool:
         """Tell if it may have a rank, as far as the text says."""
         return rank == self.rank or (rank > self.rank and not self.is_exact)

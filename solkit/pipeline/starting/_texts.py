@@ -148,7 +148,8 @@ def _likely_references(source: Source, count: int) -> list[str]:
 
 def _requested_dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
     """Return the dtype that the function asks for; else one that every kernel compiles with."""
-    dtypes = {tensor.dtype for tensor in tensors.values() if tensor.dtype and not tensor.is_index}
+    floating = (tensor for tensor in tensors.values() if not tensor.holds_integers)
+    dtypes = {tensor.dtype for tensor in floating if tensor.dtype}
     if len(dtypes) == 1:
         return f"torch.{dtypes.pop()}"
     nodes = [jit.node for jit in source.kernels.values()]
@@ -162,8 +163,9 @@ def _requested_dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
 
 def _random_tensor_text(tensor: Tensor, sizes: Sizes) -> str:
     dims = ", ".join(sizes.dims[tensor.name])
-    if tensor.is_index:
-        return f"torch.randint(0, 1, ({dims},), device=device)  # TODO: values below 1"
+    if tensor.holds_integers:
+        dtype = f"dtype=torch.{tensor.dtype}, " if tensor.dtype else ""
+        return f"torch.randint(0, 1, ({dims},), {dtype}device=device)  # TODO: values below 1"
     if tensor.is_written and not tensor.is_read:
         return f"torch.empty({dims}, dtype=dtype, device=device)"
     return f"torch.randn({dims}, dtype=dtype, device=device)"
