@@ -15,6 +15,7 @@ import ctypes
 import importlib.metadata
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -489,6 +490,15 @@ def _unpacked(data: bytes, alignment: int) -> Argument:
 
 
 def _shown_name(kernel: str) -> str:
-    """Return the name of the Python function, as far as CuTe DSL's name of the kernel tells it."""
+    """Return the name of the Python function, as far as CuTe DSL's name of the kernel tells it.
+
+    A method's is followed by its class's module, without dots, and the class.
+    """
     match = _KERNEL.match(kernel)
-    return match[1] if match else kernel
+    name = match[1] if match else kernel
+    if "_object_at" in kernel:
+        for module in sys.modules:
+            function, _, owner = name.partition(f"_{module.replace('.', '')}_")
+            if owner[:1].isupper():
+                return function
+    return name

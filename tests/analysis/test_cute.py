@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda
+from solkit.adapters import fake_cuda, fake_cute
 from solkit.analysis.candidate import analyse
 from solkit.core import AnalysisStatus
 from solkit.errors import KernelFileError
@@ -61,6 +61,19 @@ def kernel(x, y):
 needs_cute = pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None, reason="CuTe DSL is not installed"
 )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("kernel_cutlass_body_packmod_Product_object_at__tensor000", "body"),
+        ("kernel_cutlass_fused_types_gemm_object_at__x", "fused_types_gemm"),
+        ("kernel_cutlass_vector_add_tensorptrf32gmemo1_0", "vector_add"),
+    ],
+)
+def test_kernels_are_named_as_their_functions(monkeypatch, kernel, name):
+    monkeypatch.setitem(sys.modules, "pack.mod", sys)
+    assert fake_cute._shown_name(kernel) == name
 
 
 def test_a_file_whose_language_is_not_installed_names_the_extra(tmp_path, monkeypatch):
