@@ -3,8 +3,8 @@
     python bench/surrogate_speed.py [MODEL]
     python bench/surrogate_speed.py rank [--depth captured|lowered]
 
-Captured candidates are given as arrays of launches of a matrix product in the zoo, whose text is
-followed; the time covers features and forecasts. `rank` times the whole command, twice with a fresh
+Captured candidates are launches of a matrix product in the zoo, whose text is followed; the time
+covers features and forecasts. `rank` times the whole command, twice with a fresh
 cache and twice with what the run before left there, on `examples/matmul.py` with a larger space:
 1,698 valid configurations at each of three shapes.
 """
@@ -22,15 +22,15 @@ from pathlib import Path
 import numpy as np
 
 from solkit import Surrogate
-from solkit.core import Binding, Depth, Launch, TensorLayout
+from solkit.core import Binding, Depth, Facts, KernelAnalysis, Launch, TensorLayout
 from solkit.datasets.kernels import ZOO
 from solkit.roofline.devices import find
 from solkit.surrogate.features import (
     ROUGH_GAP,
-    Launches,
+    Candidates,
     Problem,
-    captured_features,
     feature_matrix,
+    features_of_problems,
     rough_log2_factor,
 )
 from solkit.surrogate.launch_calls import program_of_text
@@ -61,11 +61,11 @@ def main() -> None:
         Problem(0.05, "dram", {"fp32": 1e9}, 1e8, 1e8, {"M": 4096, "N": 8192, "K": 4096}),
         find("h100"),
     )
-    launches = space(CANDIDATES)
+    candidates = space(CANDIDATES)
     trees = model.trees(Depth.CAPTURED)
     for _ in range(2):  # the text is followed once
         start = time.perf_counter()
-        columns = captured_features(problem, device, launches)
+        (columns,) = features_of_problems([(problem, device, candidates)])
         values = feature_matrix(columns, trees.names)
         base_ms = problem.sol_ms * 2.0 ** rough_log2_factor(columns[ROUGH_GAP])
         trees.forecasts_of(values, trees.believed(values, np.zeros(CANDIDATES, bool)), base_ms)
@@ -74,7 +74,7 @@ def main() -> None:
     print(f"captured, {members}: {rate:,.0f} candidates a second")
 
 
-def space(number: int) -> Launches:
+def space(number: int) -> Candidates:
     """Launches of a matrix product, drawn at random."""
     random = np.random.default_rng(0)
     tiles = 2 ** random.integers(4, 9, (number, 3))
@@ -103,8 +103,7 @@ def space(number: int) -> Launches:
         )
         for blocks, w, s, tile in zip(grid, warps, stages, tiles, strict=True)
     ]
-    one = np.ones(number)
-    return Launches(grid, warps, stages, one, one, one, 2 * one, 2 * one, records, [""] * number)
+    return Candidates([[KernelAnalysis(Facts(launch))] for launch in records])
 
 
 def time_command(options: list[str]) -> None:

@@ -1,8 +1,8 @@
 """Features that the surrogate reads: named numbers, from facts, problem and device alone.
 
-One function, `all_features`, serves every depth. What a depth does not know is NaN, which trees
-handle. Times and amounts enter as base-2 logarithms, and where possible as ratios: to the speed of
-light, to what the device can hold. A device is its specification, never its name.
+One function, `features_of_problems`, serves every depth. What a depth does not know is NaN, which
+trees handle. Times and amounts enter as base-2 logarithms, and where possible as ratios: to the
+speed of light, to what the device can hold. A device is its specification, never its name.
 
 The groups, as `GROUPS` names them:
 
@@ -18,9 +18,9 @@ params       compile-time constants: the largest numbers, how many flags are set
 ===========  =====================================================================================
 
 What takes a compiler to know (model, machine, requests) is in
-`solkit.surrogate.compiled_features`. The candidates of one call share problem and device. Geometry
-and parameters are computed for all of them at once (`captured_features`); what depends on facts,
-one by one. No feature depends on a name that someone chose: of an argument, a constant, a function.
+`solkit.surrogate.compiled_features`. The candidates of one task share problem and device. Geometry
+and parameters are computed for all of them at once; what depends on facts, one by one. No feature
+depends on a name that someone chose: of an argument, a constant, a function.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _BY_LAUNCH = (
     *("grid", "num_warps", "num_stages", "num_ctas"),
     *("widest_bytes", "narrowest_bytes", "count"),
 )
-"""Arrays of `Launches` that differ between the launches of a candidate."""
+"""Arrays of `_Launches` that differ between the launches of a candidate."""
 
 ROUGH_GAP = "tiles.all_gap"
-"""The rough time of all launches over the speed of light, in log2: `captured_features`."""
+"""The rough time of all launches over the speed of light, in log2."""
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
@@ -91,7 +91,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Launches:
+class _Launches:
     """The main launch of each candidate, as arrays of (candidates,).
 
     The main launch is the one of its own that takes longest: by the kernel model, before that is
@@ -104,11 +104,10 @@ class Launches:
         launches: launches of one call.
         kernels: different ones.
         widest_bytes, narrowest_bytes: of the elements that its pointers point to; NaN if unknown.
-        records: the `solkit.core.Launch` of each, ``None`` where it has none; ``None`` if no
-            program is known.
+        records: the `solkit.core.Launch` of each, ``None`` where it has none.
         sources: the text of each one's file, for launches that record no program.
-        count: how often a call makes it; ``None``: once.
-        modelled: where the kernel model said which launch takes longest; ``None``: nowhere.
+        count: how often a call makes it.
+        modelled: where the kernel model said which launch takes longest.
         further: the other launches of its own, for what all do together.
     """
 
@@ -120,11 +119,11 @@ class Launches:
     kernels: Array
     widest_bytes: Array
     narrowest_bytes: Array
-    records: Sequence[Launch | None] | None = None
-    sources: Sequence[str] = ()
-    count: Array | None = None
-    modelled: Array | None = None
-    further: Sequence[Launches] = ()
+    records: Sequence[Launch | None]
+    sources: Sequence[str]
+    count: Array
+    modelled: Array
+    further: Sequence[_Launches] = ()
 
 
 @dataclass(frozen=True)
@@ -138,21 +137,6 @@ class Candidates:
 
     kernels: Sequence[Sequence[KernelAnalysis]]
     sources: Sequence[str] = ()
-
-
-def all_features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
-    """Return the features of candidates for one problem.
-
-    Args:
-        problem: what they compute.
-        device: where.
-        candidates: what is known of them.
-
-    Returns:
-        Columns by name; what is unknown is NaN.
-    """
-    (columns,) = features_of_problems([(problem, device, candidates)])
-    return columns
 
 
 def features_of_problems(tasks: Sequence[tuple[Problem, Device, Candidates]]) -> list[Columns]:
@@ -191,19 +175,7 @@ def _deep_features(problem: Problem, device: Device, candidates: Candidates) -> 
     return {name: np.array([row.get(name, math.nan) for row in deep]) for name in names}
 
 
-def captured_features(problem: Problem, device: Device, launches: Launches) -> Columns:
-    """Return the features that need no compiler, of all candidates at once.
-
-    Args:
-        problem: what they compute.
-        device: where.
-        launches: as arrays of (candidates,).
-    """
-    ((main, tiles),) = _tile_features([(problem, device, launches)])
-    return _launch_features(problem, device, main) | tiles
-
-
-def _launch_features(problem: Problem, device: Device, launches: Launches) -> Columns:
+def _launch_features(problem: Problem, device: Device, launches: _Launches) -> Columns:
     """Return what a launch says without its program."""
     number = len(launches.num_warps)
     shared = _problem_features(problem, device) | _device_features(device)
@@ -280,7 +252,7 @@ def _device_features(device: Device) -> Features:
 # -------------------------------------------------------------------------------------- geometry
 
 
-def _geometry_features(problem: Problem, device: Device, launches: Launches) -> Columns:
+def _geometry_features(problem: Problem, device: Device, launches: _Launches) -> Columns:
     own = launches.num_warps > 0
     blocks = np.where(own, launches.grid.prod(axis=1), np.nan)
     warps = np.where(own, launches.num_warps, np.nan)
@@ -313,7 +285,7 @@ def _geometry_features(problem: Problem, device: Device, launches: Launches) -> 
 
 def _largest_launches(
     kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()
-) -> Launches:
+) -> _Launches:
     ranked = [_rank_launches(candidate) for candidate in kernels]
     most = min(max(map(len, ranked), default=0), _LAUNCHES)
     main, *further = (
@@ -331,7 +303,7 @@ def _launch_arrays(
     kernels: Sequence[Sequence[KernelAnalysis]],
     mains: Sequence[KernelAnalysis | None],
     sources: Sequence[str],
-) -> Launches:
+) -> _Launches:
     """Return one launch of each candidate."""
     shapes = [
         (*main.launch.grid, main.launch.num_warps, main.launch.num_stages, main.launch.num_ctas)
@@ -343,7 +315,7 @@ def _launch_arrays(
     widths = np.array([_pointer_widths(main) for main in mains], float).reshape(len(mains), 2)
     number, one = len(mains), (len(mains),)
     launches = [sum(kernel.launch.count for kernel in candidate) for candidate in kernels]
-    return Launches(
+    return _Launches(
         geometry[:, :3],
         geometry[:, 3],
         geometry[:, 4],
@@ -375,8 +347,8 @@ def _rank_launches(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
 
 
 def _tile_features(
-    tasks: Sequence[tuple[Problem, Device, Launches]],
-) -> list[tuple[Launches, Columns]]:
+    tasks: Sequence[tuple[Problem, Device, _Launches]],
+) -> list[tuple[_Launches, Columns]]:
     """Return the main launches, and what the code says of their blocks and of all launches."""
     parts = [(launches, *launches.further) for _, _, launches in tasks]
     settings = [
@@ -394,15 +366,13 @@ def _tile_features(
 
 
 def _combined_tiles(
-    parts: Sequence[Launches], tile_columns: Sequence[Columns], setting: Setting
-) -> tuple[Launches, Columns]:
+    parts: Sequence[_Launches], tile_columns: Sequence[Columns], setting: Setting
+) -> tuple[_Launches, Columns]:
     """Return the main launch, its tiles, and what all launches do together."""
     if not tile_columns[0]:
         return parts[0], {}
     pairs = [(part, columns) for part, columns in zip(parts, tile_columns, strict=True) if columns]
-    counts = [
-        np.ones(len(part.num_warps)) if part.count is None else part.count for part, _ in pairs
-    ]
+    counts = [part.count for part, _ in pairs]
     rough_s = np.array(
         [columns[ROUGH] * count for (_, columns), count in zip(pairs, counts, strict=True)]
     )
@@ -413,13 +383,13 @@ def _combined_tiles(
     return _chosen_launches([part for part, _ in pairs], place), own | combined
 
 
-def _longest_launch(rough_s: Array, modelled: Array | None) -> Array:
+def _longest_launch(rough_s: Array, modelled: Array) -> Array:
     """Return the place of each candidate's main launch by rough times, (launches, candidates).
 
     The first stays where the kernel model chose it, and where its own rough time is not known.
     """
     longest = np.where(np.isnan(rough_s), -np.inf, rough_s).argmax(axis=0)
-    stays = np.isnan(rough_s[0]) | (False if modelled is None else modelled)
+    stays = np.isnan(rough_s[0]) | modelled
     return np.where(stays, 0, longest)
 
 
@@ -433,7 +403,7 @@ def _chosen_columns(columns: Sequence[Columns], place: Array) -> Columns:
     }
 
 
-def _chosen_launches(parts: Sequence[Launches], place: Array) -> Launches:
+def _chosen_launches(parts: Sequence[_Launches], place: Array) -> _Launches:
     """Return each candidate's launch at its place."""
     if not place.any():
         return parts[0]
@@ -441,12 +411,11 @@ def _chosen_launches(parts: Sequence[Launches], place: Array) -> Launches:
     arrays = {
         name: np.array([getattr(part, name) for part in parts])[place, rows] for name in _BY_LAUNCH
     }
-    by_part = [part.records or [None] * len(place) for part in parts]
-    records = [by_part[at][row] for row, at in enumerate(place)]
+    records = [parts[at].records[row] for row, at in enumerate(place)]
     return replace(parts[0], records=records, further=(), **arrays)
 
 
-def _launch_setting(problem: Problem, device: Device, launches: Launches) -> Setting:
+def _launch_setting(problem: Problem, device: Device, launches: _Launches) -> Setting:
     return Setting.on_device(
         device,
         (problem.sol_ms / 1e3, problem.read_bytes, problem.write_bytes),
@@ -454,13 +423,13 @@ def _launch_setting(problem: Problem, device: Device, launches: Launches) -> Set
     )
 
 
-def _tiles_of_launches(parts: Sequence[Launches], settings: Sequence[Setting]) -> list[Columns]:
+def _tiles_of_launches(parts: Sequence[_Launches], settings: Sequence[Setting]) -> list[Columns]:
     """Return the tiles of one launch of each candidate, of all parts by the programs they run."""
     records: list[Launch | None] = []
     sources: list[str] = []
     for part in parts:
-        records += part.records or [None] * len(part.num_warps)
-        sources += part.sources or [""] * len(part.num_warps)
+        records += part.records
+        sources += part.sources
     setting = Setting.joined(settings)
     columns: Columns = {}
     for rows, call in calls_of_launches(records, sources):
@@ -482,11 +451,11 @@ def _known_columns(columns: Columns, rows: slice) -> Columns:
 # --------------------------------------------------------------------------- sizes and constants
 
 
-def _size_features(problem: Problem, launches: Launches) -> Columns:
+def _size_features(problem: Problem, launches: _Launches) -> Columns:
     """Return the largest sizes of what the main launch gets; else of the problem."""
     sizes = sorted((float(n) for n in problem.shape.values() if _is_number(n)), reverse=True)
     of_problem = (*sizes, *(math.nan,) * _SIZES)[:_SIZES]
-    tensors = [_tensors(record) for record in launches.records or [None] * len(launches.num_warps)]
+    tensors = [_tensors(record) for record in launches.records]
     largest = np.array(
         [sizes or of_problem for sizes in _measure_all(tensors, _tensor_sizes)], float
     )
@@ -534,11 +503,11 @@ def _least_alignment(tensors: Sequence[TensorLayout]) -> float:
     return float(min(16, *numbers)) if numbers else math.nan
 
 
-def _constant_features(launches: Launches) -> Columns:
+def _constant_features(launches: _Launches) -> Columns:
     """Return the largest numbers that each was compiled with, and how many flags are set."""
     values = np.full((len(launches.num_warps), _NUMBERS), np.nan)
     flags = np.full(len(values), np.nan)
-    for row, launch in enumerate(launches.records or ()):
+    for row, launch in enumerate(launches.records):
         if launch is None:
             continue
         bound = bindings_of_launch(launch).values()

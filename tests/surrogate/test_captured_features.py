@@ -13,7 +13,6 @@ from solkit.roofline.devices import find
 from solkit.surrogate.features import (
     Candidates,
     Problem,
-    all_features,
     features_of_problems,
 )
 
@@ -41,7 +40,7 @@ def recorded(block, blocks, warps=4, name="double", store=""):
 
 
 def tile_features(kernels, sources):
-    features = all_features(PROBLEM, H100, Candidates(kernels, sources))
+    features = features_of_problems([(PROBLEM, H100, Candidates(kernels, sources))])[0]
     return {
         name.partition(".")[2]: col for name, col in features.items() if name.startswith("tiles.")
     }
@@ -133,7 +132,7 @@ def test_a_candidates_features_are_its_own_whatever_else_is_asked():
         for kernels, problem, device in cases
     ]
     for columns, (kernels, problem, device) in zip(features_of_problems(tasks), cases, strict=True):
-        alone = all_features(problem, device, Candidates([kernels], [TILED]))
+        alone = features_of_problems([(problem, device, Candidates([kernels], [TILED]))])[0]
         for name in columns.keys() | alone.keys():
             np.testing.assert_array_equal(
                 columns.get(name, [np.nan])[0], alone.get(name, [np.nan])[0], name
@@ -146,7 +145,7 @@ def test_the_main_launch_is_the_one_whose_program_takes_longest():
     slow = kernel(1024, 2, "strided")[0]  # 1,024 blocks; each element in a sector of its own
     modelled = replace(small, model=KernelModel(1.0, (Term("dram", 1.0, ""),)))
     candidates = Candidates([[small, slow], [slow, small], [small], [modelled, slow]], [many] * 4)
-    columns = all_features(PROBLEM, H100, candidates)
+    columns = features_of_problems([(PROBLEM, H100, candidates)])[0]
     np.testing.assert_allclose(columns["geometry.warps"], [1, 1, 2, 2])
     np.testing.assert_allclose(columns["geometry.blocks"], [10, 10, 11, 11])
     np.testing.assert_allclose(columns["tiles.load_sectors"], [3, 3, 0, 0], atol=1e-6)

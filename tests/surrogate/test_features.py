@@ -20,12 +20,9 @@ from solkit.roofline.devices import find
 from solkit.surrogate.features import (
     GROUPS,
     Candidates,
-    Launches,
     Problem,
-    all_features,
-    captured_features,
     feature_group,
-    feature_matrix,
+    features_of_problems,
 )
 
 H100 = find("h100")
@@ -44,7 +41,7 @@ LIBRARY = kernel(0.3, name="aten.mm", grid=(0, 0, 0), num_warps=0, num_stages=0,
 
 def one(kernels):
     """The known features of one candidate."""
-    features = all_features(PROBLEM, H100, Candidates([kernels]))
+    features = features_of_problems([(PROBLEM, H100, Candidates([kernels]))])[0]
     return {name: column[0] for name, column in features.items() if not np.isnan(column[0])}
 
 
@@ -83,7 +80,7 @@ def test_candidates_of_one_call_may_have_other_constants():
         [kernel(0.4, num_warps=8, constants=two)],
         [LIBRARY],
     ]
-    features = all_features(PROBLEM, H100, Candidates(kernels))
+    features = features_of_problems([(PROBLEM, H100, Candidates(kernels))])[0]
     assert features["geometry.warps"][:2].tolist() == [2, 3]
     np.testing.assert_array_equal(features["params.constant_0"], [6, 7, math.nan])
     np.testing.assert_array_equal(features["params.constant_1"], [math.nan, 1, math.nan])
@@ -103,21 +100,3 @@ def test_sizes_and_alignment_are_those_of_the_arguments():
     assert result["geometry.size_1"] == pytest.approx(math.log2(1500))
     assert "geometry.size_2" not in result  # what is only in between has sizes of its own choice
     assert result["geometry.alignment"] == 3  # rows of 3,000 bytes
-
-
-def test_arrays_of_launches_give_the_same_as_launches():
-    kernels = [
-        [kernel(0.2, constants={"N": 8, "B": 64}, signature=TYPES)],
-        [kernel(0.2, grid=(7, 3, 1), signature=TYPES)],
-    ]
-    want = all_features(PROBLEM, H100, Candidates(kernels))
-    launches = Launches(
-        np.array([[264, 1, 1], [7, 3, 1]]),
-        *(np.array([n, n]) for n in (4, 3, 1, 1, 1, 4, 2)),
-        [item.launch for (item,) in kernels],
-        ["", ""],
-    )
-    results = captured_features(PROBLEM, H100, launches)
-    assert {n for n in want if feature_group(n) != "model"} == set(results)
-    names = sorted(results)
-    np.testing.assert_array_equal(feature_matrix(results, names), feature_matrix(want, names))

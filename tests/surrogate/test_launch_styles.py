@@ -19,7 +19,7 @@ from solkit.analysis.triton.capture import capture
 from solkit.core import Depth, Facts, KernelAnalysis
 from solkit.kernelfiles import Workload
 from solkit.roofline.devices import find
-from solkit.surrogate.features import Candidates, Problem, all_features
+from solkit.surrogate.features import Candidates, Problem, features_of_problems
 
 H100 = find("h100")
 ROWS, COLS = 4096, 1500
@@ -264,7 +264,7 @@ def captured_launches(run):
 
 def features(launches):
     kernels = [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
-    columns = all_features(PROBLEM, H100, Candidates([kernels], [""]))
+    columns = features_of_problems([(PROBLEM, H100, Candidates([kernels], [""]))])[0]
     return {name: float(column[0]) for name, column in columns.items()}
 
 
