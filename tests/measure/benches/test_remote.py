@@ -96,10 +96,10 @@ def test_errors_of_the_worker_are_raised_here(log):
 
 def test_where_one_file_cannot_be_used_none_is_queued(log, monkeypatch):
     with RemoteBench(partial(Direct, recorded()), Trade(log)) as bench:
-        found = iter([None])
+        kernels = iter([None])
 
         def find_kernel(*_):
-            for kernel in found:
+            for kernel in kernels:
                 return kernel
             raise InputError("no such file")
 
