@@ -11,6 +11,6 @@ def source_stamps(folder: str) -> Iterator[tuple[str, int, int]]:
     for entry in os.scandir(folder):
         if entry.is_dir():
             yield from source_stamps(entry.path)
-        elif entry.name.endswith((".py", ".json", ".toml")):
+        elif entry.name.endswith((".py", ".cuh", ".json", ".toml")):
             status = entry.stat()
             yield entry.path, status.st_size, status.st_mtime_ns

@@ -21,10 +21,12 @@ template <class S, bool E> struct Small {
   Small(float v) : x(to<S>(v)) {}
   operator float() const { return of(x); }
   explicit(E) operator S() const { return x; }
-  Small& operator+=(float v) { return *this = *this + v; }
-  Small& operator-=(float v) { return *this = *this - v; }
-  Small& operator*=(float v) { return *this = *this * v; }
-  Small& operator/=(float v) { return *this = *this / v; }
+#define SOLKIT_ASSIGNING(op) \
+  Small& operator op##=(float v) { return *this = *this op v; } \
+  Small& operator op##=(S v) { return *this = *this op of(v); } \
+  Small& operator op##=(Small v) { return *this = *this op of(v.x); }
+  SOLKIT_ASSIGNING(+) SOLKIT_ASSIGNING(-) SOLKIT_ASSIGNING(*) SOLKIT_ASSIGNING(/)
+#undef SOLKIT_ASSIGNING
 };
 typedef Small<__half, false> Half; typedef Small<__nv_bfloat16, true> BFloat16;
 }

@@ -494,6 +494,19 @@ def test_names_of_headers_that_are_not_read_are_no_fault_of_the_kernels(
 
 
 @pytest.mark.usefixtures("compiler")
+def test_pytorchs_halves_take_what_they_take_there(analysed):
+    source = """__global__ void k(at::Half* x) {
+      c10::Half sum = x[threadIdx.x];
+      sum += __shfl_down_sync(0xffffffff, static_cast<__half>(sum), 16);
+      sum *= x[0]; sum -= 1.0f; sum /= 2;
+      x[threadIdx.x] = sum;
+    }
+    void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<at::Half>()); }"""
+    (kernel,) = analysed(lambda ext, x: ext.f(x), source=source, dtype=torch.float16).kernels
+    assert kernel.error is None
+
+
+@pytest.mark.usefixtures("compiler")
 def test_all_of_namespace_std_is_there_where_kernels_use_more_of_it(analysed):
     source = """__global__ void k(float* x) {
       std::array<float, 2> both = {x[threadIdx.x], 1.0f};
