@@ -259,6 +259,13 @@ PROBLEMS = {
         F * 512,
         F * 256,
     ),
+    "the sum of one number": (
+        "R(1)",
+        "return (a0[0] * 2).sum()",
+        {"fp32": 1},
+        F,
+        F,
+    ),
     "a weighted sum of lines: no matrix product": (
         "R(16, 32); R(32)",
         "return (a0 * a1).sum(1)",
