@@ -164,9 +164,10 @@ def extents_of(ops: Iterable[TracedOp]) -> dict[int, int]:
 
 
 def dimensions_of(op: TracedOp, use: TensorUse) -> list[int]:
-    """Return the dimensions that a reduction is over."""
-    dim = op.arguments.get("dim")
-    rank = max(1, len(use.shape))
+    """Return the dimensions that a reduction is over; none of a single number."""
+    dim, rank = op.arguments.get("dim"), len(use.shape)
+    if not rank:
+        return []
     if dim is None or dim == []:
         return list(range(rank))
     return [d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])]

@@ -74,8 +74,6 @@ def _factors(
     if kind not in (*_SUMS, Reduction.LOG_SUM_EXP) or len(op.inputs) != 1 or op.written:
         return None
     use = op.inputs[0]
-    if not use.shape:  # a number
-        return None
     made_by = _maker(use, ops, makers)
     root = _squared(made_by) if made_by is not None and kind in _SUMS else None
     if root is not None or kind not in _SUMS:

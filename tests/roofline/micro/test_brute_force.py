@@ -260,10 +260,10 @@ PROBLEMS = {
         F * 256,
     ),
     "the sum of one number": (
-        "R(1)",
-        "return (a0[0] * 2).sum()",
+        "R(1); R(1)",
+        "return (a0[0] * a1[0]).sum()",
         {"fp32": 1},
-        F,
+        F * 2,
         F,
     ),
     "a weighted sum of lines: no matrix product": (
