@@ -263,6 +263,50 @@ def test_whole_numbers_are_the_same_or_wrong(trials):
     assert "output 0 is off by 1" in why
 
 
+NEAREST = """
+def reference(x, c):
+    squares = x.square().sum(1)[:, None] - 2 * x @ c.T + c.square().sum(1)
+    return squares.argmin(1)
+
+
+def inputs(N=64, K=64, device="cuda"):
+    return torch.randn(N, 32, device=device), torch.randn(K, 32, device=device)
+
+
+@triton.jit
+def nearest_kernel(x_ptr, c_ptr, out_ptr, K, BLOCK: tl.constexpr):
+    row, d, k = tl.program_id(0), tl.arange(0, 32), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * 32 + d)
+    c = tl.load(c_ptr + k[:, None] * 32 + d[None, :], mask=k[:, None] < K, other=0.0)
+    far = tl.sum(x * x) - 2.0 * tl.sum(x[None, :] * c, 1) + tl.sum(c * c, 1)
+    tl.store(out_ptr + row, tl.argmin(tl.where(k < K, far, float("inf")), 0).to(tl.int64))
+
+
+def kernel(x, c):
+    out = torch.empty(x.shape[0], dtype=torch.int64, device=x.device)
+    nearest_kernel[x.shape[:1]](x, c, out, c.shape[0], BLOCK=triton.next_power_of_2(c.shape[0]))
+    return out
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        (
+            "tl.sum(x * x) - 2.0 * tl.sum(x[None, :] * c, 1) + tl.sum(c * c, 1)",
+            "tl.sum(c * c, 1) - (tl.sum(2.0 * x[None, :] * c, 1) - tl.sum(x * x))",
+            Checked.RIGHT,
+        ),
+        ("tl.where(k < K,", "tl.where(k < K - 1,", Checked.WRONG),
+    ],
+)
+def test_places_may_be_others_where_rounding_decides(trials, old, new, want):
+    """With means of 100 the squares are some 320,000, and their differences are below 100."""
+    result, why = checked(trials, NEAREST, old, new, N=64, K=64)
+    assert result is want, why
+
+
 @pytest.mark.slow
 def test_endless_variants_are_killed_and_unchecked(checker, monkeypatch):
     monkeypatch.setattr(checker, "_limit_s", 1.0)

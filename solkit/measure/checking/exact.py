@@ -116,7 +116,7 @@ def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[t
 
 
 def nearby_outputs(
-    workload: Workload, seed: int, wide: torch.dtype, draw: int
+    workload: Workload, seed: int, wide: torch.dtype, draw: int, step: float | None = None
 ) -> list[torch.Tensor]:
     """Return the reference's outputs on further nearby inputs x', in the real dtype `wide`.
 
@@ -125,17 +125,20 @@ def nearby_outputs(
         seed: set before the run.
         wide: fp64, or fp32 where `exact_reference` gave that.
         draw: from 0; each is independent of the others and of those behind the sensitivity.
+        step: instead of t.
     """
-    return _WideReference(workload, wide, seed).run(_FURTHER + draw)
+    return _WideReference(workload, wide, seed, step).run(_FURTHER + draw)
 
 
 class _WideReference:
     """A workload's reference, to be run in the real dtype `wide`."""
 
-    def __init__(self, workload: Workload, wide: torch.dtype, seed: int) -> None:
+    def __init__(
+        self, workload: Workload, wide: torch.dtype, seed: int, step: float | None = None
+    ) -> None:
         self._workload, self._wide, self._seed = workload, wide, seed
         self._reference = _with_wide_weights(workload.reference, wide)
-        self._step = torch.finfo(wide).eps ** (1 / 3)
+        self._step = torch.finfo(wide).eps ** (1 / 3) if step is None else step
         self._nudges_fp8 = True
 
     def exact_outputs(self, limit_s: float) -> list[Exact]:

@@ -173,7 +173,7 @@ class Shapes:
     def _broadcast(self, shapes: Sequence[Shape]) -> Shape:
         for sizes in zip(*(shape[::-1] for shape in shapes if shape), strict=False):
             self.mixed.add(frozenset(sizes) - {"1"})
-        return _broadcast(shapes)
+        return broadcast_shapes(shapes)
 
 
 def _is_module(node: cst.BaseExpression) -> bool:
@@ -189,7 +189,8 @@ def _reduced(shape: Shape, axis: cst.BaseExpression | None) -> Shape:
     return (*shape[:place], *shape[place + 1 :])
 
 
-def _broadcast(shapes: Sequence[Shape]) -> Shape:
+def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
+    """Return the shape of an operation on blocks of these shapes."""
     rank = max(map(len, shapes), default=0)
     whole = [("1",) * (rank - len(shape)) + shape for shape in shapes]
     return tuple(next((s for s in sizes if s != "1"), "1") for sizes in zip(*whole, strict=True))

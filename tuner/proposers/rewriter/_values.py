@@ -44,6 +44,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parenthesized,
     parse_expression,
     parse_statement,
+    plain_code,
     render_code,
     replace_each,
     single_assignment,
@@ -108,6 +109,17 @@ class BlockedLoop:
 
     def __init__(self, loop: Loop, bound: cst.BaseExpression, block: str, counts: bool) -> None:
         self.loop, self.bound, self.block, self.counts = loop, bound, block, counts
+
+    def is_whole(self, mask: cst.BaseExpression) -> bool:
+        """Tell whether a mask is true for the row's elements, all of them and no others.
+
+        Args:
+            mask: an expression without names of the trip's own but the loop's variable.
+        """
+        name, block = self.loop.name, self.block
+        starts = (f"{name}*{block}", f"{block}*{name}") if self.counts else (name,)
+        code, length = plain_code(mask), plain_code(self.bound)
+        return any(code == f"{start}+tl.arange(0,{block})<{length}" for start in starts)
 
 
 def as_blocked_loop(loop: Loop, function: JitFunction) -> BlockedLoop | None:
@@ -233,9 +245,9 @@ class _State:
         return self.values[key]
 
     def key(self, node: cst.CSTNode) -> str:
-        """Return the expression with each name's number."""
+        """Return the expression with each name's number: what two names hold may be the same."""
         marked = {
-            n: cst.Name(f"{n}_v{self.numbers[n]}") for n in names_within(node) if n in self.numbers
+            n: cst.Name(f"_v{self.numbers[n]}") for n in names_within(node) if n in self.numbers
         }
         text = render_code(substitute_names(node, marked))
         return "".join(text.split())

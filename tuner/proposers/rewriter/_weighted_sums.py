@@ -11,12 +11,17 @@ Notation
 A divergence of rows of logits, or an entropy, multiplies such weights by sums of both:
 ``p (log p - log q) = p (t - q_t) - p (lse_t - lse_q)``. Multiplied out, each term is a factor of
 the row times a sum over elements, so a loop that knows m gets all of them.
+
+Other factors are multiplied out as well, as in ``sum (r - x) = n r - sum x``. With r a rounded
+number, the former sum has an error of eps n |r| already, where eps is half a unit in the last
+place, and the latter's is of that order. Products of two such differences stay, since
+``(x - r)^2`` loses less.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -25,8 +30,10 @@ from solkit.tuner.proposers.rewriter._assignments import assignments_in, straigh
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
+    Body,
     Loop,
     Swap,
+    Values,
     argument_of,
     assigned_names,
     called_name,
@@ -51,6 +58,8 @@ from solkit.tuner.proposers.rewriter._operations import (
     is_operation,
     is_zero,
 )
+from solkit.tuner.proposers.rewriter._row_fills import Fill, RowFills
+from solkit.tuner.proposers.rewriter._values import BlockedLoop, all_names
 
 _MOST_TERMS = 12
 _SCALAR_AXES = ("0", "None")
@@ -167,16 +176,20 @@ def terms_of(
         node = node.with_changes(operator=cst.Multiply(), right=parenthesized(inverse))
     sides = (node.left, node.right)
     one, two = (terms_of(side, results, index, weights, loads) for side in sides)
-    if isinstance(node.operator, cst.Multiply):
-        products = [a.times(b) for a in one for b in two]
-    elif isinstance(node.operator, (cst.Add, cst.Subtract)):
-        minus = isinstance(node.operator, cst.Subtract)
-        products = [*one, *(_negative(two) if minus else two)]
+    return _combined(node.operator, one, two)
+
+
+def _combined(operator: cst.BaseBinaryOp, one: Sequence[Term], two: Sequence[Term]) -> list[Term]:
+    """Return the terms of a product, sum or difference of sums of terms."""
+    if isinstance(operator, cst.Multiply) and min(len(one), len(two)) == 1:
+        terms = [a.times(b) for a in one for b in two]
+    elif isinstance(operator, (cst.Add, cst.Subtract)):
+        terms = [*one, *(_negative(two) if isinstance(operator, cst.Subtract) else two)]
     else:
         raise OtherSumError
-    if len(products) > _MOST_TERMS:
+    if len(terms) > _MOST_TERMS:
         raise OtherSumError
-    return products
+    return terms
 
 
 def _negative(terms: Iterable[Term]) -> list[Term]:
@@ -342,20 +355,22 @@ class WeightedSums:
 
 
 def weighted_sums(
-    first: Loop, second: Loop, behind: Collection[str], taken: set[str]
+    row: BlockedLoop, second: Loop, behind: Body, taken: set[str]
 ) -> WeightedSums | None:
     """Return the first of two loops over the same blocks with the sums of the second.
 
     Args:
-        first: has maxima, and sums that these rescale.
-        second: only adds up, and writes nothing.
-        behind: names that follow from the first loop's results, ahead of the second.
+        row: the first loop. It may have maxima, and sums that these rescale.
+        second: only adds up floats, and writes nothing.
+        behind: statements that follow from the first loop's results, ahead of the second.
         taken: names in the function, to which new ones are added.
     """
+    first = row.loop
     carried, sums = carried_by(first.body, first.name), carried_by(second.body, second.name)
     if not carried or not sums or any(u.kind is not CarriedKind.SUM for u in sums.values()):
         return None
-    scales = list(_scales_of(first, carried))
+    later = straight_values(behind)
+    results, scales = {*carried, *later}, list(_scales_of(first, carried))
     loads = [c for u in carried.values() if u.element for c in calls_within(u.element, "tl.load")]
     writer = _Writer(first, scales, taken)
     own, totals, blocks = {second.name: cst.Name(first.name)}, [], []
@@ -369,21 +384,67 @@ def weighted_sums(
             element = call_args(element)[0]
         else:
             blocks.append(name)
+        element = _where_it_counts(element, row)
         try:
             weights = [scale.weights for scale in scales]
-            terms = terms_of(element, {*carried, *behind}, first.name, weights, loads)
+            terms = terms_of(element, results, first.name, weights, loads)
+            if any(not _may_leave_loop(term, terms, row, carried, later) for term in terms):
+                return None
+            parts = [
+                f"{factor} * {_length(term, code, row) or writer.sum_of(name, term, code)}"
+                for term, code, factor in grouped_terms(terms, writer.rename)
+            ]
         except OtherSumError:
             return None
-        if all(term.weights is None for term in terms):
-            return None
-        parts = [
-            f"{row} * {writer.sum_of(name, term, code)}"
-            for term, code, row in grouped_terms(terms, writer.rename)
-        ]
-        totals.append(parse_statement(f"{name} = {' + '.join(parts)}"))
+        is_empty = f"{render_code(parenthesized(first.stop))} > 0"
+        totals.append(parse_statement(f"{name} = tl.where({is_empty}, {' + '.join(parts)}, 0.0)"))
     starts = [parse_statement(f"{name} = 0.0") for name in writer.added]
     scaled = tuple(scale.weights.name for scale in scales)
     return WeightedSums(starts, writer.loop(), totals, tuple(blocks), scaled)
+
+
+def _where_it_counts(element: cst.BaseExpression, row: BlockedLoop) -> cst.BaseExpression:
+    """Return an element with the mask of its loads, where that fills it with 0 behind the row."""
+    masks = [argument_of(load, 1, "mask") for load in calls_within(element, "tl.load")]
+    whole = {plain_code(mask) for mask in masks if mask is not None and row.is_whole(mask)}
+    fills = RowFills(lambda node: plain_code(node) in whole)
+    if called_name(element) == "tl.where" or fills.fill(element) is not Fill.ZERO:
+        return element
+    return parse_expression(f"tl.where({min(whole)}, {render_code(element)}, 0.0)")
+
+
+def _may_leave_loop(
+    term: Term,
+    terms: Sequence[Term],
+    row: BlockedLoop,
+    carried: Mapping[str, Carried],
+    later: Values,
+) -> bool:
+    """Tell whether a factor of the row may be taken out of the sum of a term.
+
+    A number of the row times no elements is 0, also where it is infinite: so all elements count, of
+    which there are some. In a difference it is rounded, as what follows from a sum is.
+    """
+    if term.weights is not None or not term.row:
+        return True
+    if not all(row.is_whole(parse_expression(code)) for code in term.conditions):
+        return False
+    names = {n for code in term.row for n in all_names(parse_expression(code), later)}
+    own = [carried[name] for name in names & carried.keys()]
+    return len(terms) == 1 or any(not update.kind.is_extremum for update in own)
+
+
+def _length(term: Term, code: str, row: BlockedLoop) -> str:
+    """Return the code of a row's length, if a term sums up nothing else.
+
+    Raises:
+        OtherSumError: a term counts elements that may be fewer, or more.
+    """
+    if term.weights is not None or code:
+        return ""
+    if not term.conditions:
+        raise OtherSumError
+    return render_code(parenthesized(row.bound))
 
 
 @dataclass(frozen=True)
@@ -504,6 +565,8 @@ class _Writer:
             scale = self._scales[weights.name]
             place, line = scale.place, f"{line} * {scale.factor}"
             element = f"{weights.code} * ({code})" if code else weights.code
+        else:
+            element = f"({element}).to(tl.float32)"
         for condition in term.conditions:
             element = f"tl.where({self.rename(condition)}, {element}, 0.0)"
         added = parse_statement(f"{line} + tl.sum({element}, axis=0)")

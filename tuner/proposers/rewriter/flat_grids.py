@@ -125,14 +125,16 @@ def _without_factors(
         size = launcher_definition(size.value, launch.launcher) or size
     remaining = product_factors(size)
     for factor in product_factors(divisor):
-        same = [part for part in remaining if _spelled(part, launch) == _spelled(factor, launch)]
+        same = [
+            part for part in remaining if spelled_size(part, launch) == spelled_size(factor, launch)
+        ]
         if not same:
             return None
         remaining.remove(same[0])
     return " * ".join(remaining) or None
 
 
-def _spelled(code: str, launch: Launch) -> str:
+def spelled_size(code: str, launch: Launch) -> str:
     """Return a launcher's size as it is without names for others, in one form of rounding up."""
     launcher = launch.launcher
     counts = Counter(assigned_names(launcher))

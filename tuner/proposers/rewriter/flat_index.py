@@ -87,8 +87,8 @@ class Unflatten:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            flat = _flat_index(launch)
-            for divisor in [] if flat is None else _divisors(launch, flat.name)[:_MOST_DIVISORS]:
+            flat = flat_index(launch)
+            for divisor in [] if flat is None else divisors_of(launch, flat.name)[:_MOST_DIVISORS]:
                 if flat is None:
                     continue
                 shape = _tile_shape(launch, divisor, facts)
@@ -113,7 +113,7 @@ def _tile_shape(launch: Launch, divisor: str, facts: Facts) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Flat:
+class Flat:
     """A program's flat index.
 
     Attributes:
@@ -129,7 +129,7 @@ class _Flat:
     total: str
 
 
-def _flat_index(launch: Launch) -> _Flat | None:
+def flat_index(launch: Launch) -> Flat | None:
     """Return the flat index of a function that is elementwise in it; ``None`` for other forms."""
     function = launch.function
     ranges = calls_within(function.node, "tl.arange")
@@ -152,7 +152,7 @@ def _flat_index(launch: Launch) -> _Flat | None:
         own = [c for c in calls_within(function.node, "tl.program_id") if program_axis(c) == axis]
         total = argument_of(axes[axis], 0)
         if len(own) == 1 and total is not None and block in function.constants:
-            return _Flat(binding.target, axis, block, render_code(total))
+            return Flat(binding.target, axis, block, render_code(total))
     return None
 
 
@@ -207,7 +207,7 @@ def _tile_of(node: cst.BaseExpression) -> tuple[int, str] | None:
     return None
 
 
-def _divisors(launch: Launch, name: str) -> list[str]:
+def divisors_of(launch: Launch, name: str) -> list[str]:
     """Return the sizes that the flat index is divided by; those first whose rest is taken."""
     values = _scalar_values(launch)
     divisors: dict[str, bool] = {}
@@ -238,7 +238,7 @@ class _Tiling:
         self,
         text: KernelText,
         launch: Launch,
-        flat: _Flat,
+        flat: Flat,
         divisor: str,
         shape: tuple[int, int] = (_FEW, _MANY),
     ) -> None:

@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    integer_literal,
     names_within,
     parenthesized,
     parse_expression,
@@ -34,13 +35,28 @@ from solkit.tuner.proposers.rewriter._nodes import (
     range_loop,
     render_code,
     replace_each,
+    single_assignment,
     statements_of,
     substitute_names,
     walk_statements,
 )
-from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
-from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    compared_sides,
+    conjuncts,
+    is_fp32,
+    is_operation,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    in_launcher,
+    parse_kernel,
+)
+from solkit.tuner.proposers.rewriter._shapes import broadcast_shapes, operand_shapes
 from solkit.tuner.proposers.rewriter._variants import launch_variants
+from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 
 class EvenSizes:
@@ -49,7 +65,8 @@ class EvenSizes:
     Applies to masks ``offsets < size``, also next to others that stay, where the offsets are
     ``tl.arange(0, BLOCK)`` plus a program's index times ``BLOCK``, or plus a loop's variable with
     that step, and the size is a parameter. The loop must end with the size, and the grid must have
-    as many programs as blocks: masks of others leave whole blocks out.
+    as many programs as blocks: masks of others leave whole blocks out. Choices by such masks go,
+    too. Blocks of one number get names first, as a test of a number does not say which it is of.
     """
 
     kind = "even sizes"
@@ -58,8 +75,21 @@ class EvenSizes:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         intent = "Blocks of {} that divide the sizes need no masks"
+        text = _with_names_of_blocks(text)
         without_masks = partial(_without_masks, text)
         return launch_variants(text, facts, without_masks, intent, "instructions")
+
+
+def _with_names_of_blocks(text: KernelText) -> KernelText:
+    """Return the file with its blocks as parameters, if a launch has two of one number."""
+    for launch in text.single:
+        numbers = [
+            integer_literal(launch.arguments.get(name)) for name in launch.function.constants
+        ]
+        sizes = [number for number in numbers if number is not None]
+        if len(set(sizes)) < len(sizes):
+            return parse_kernel(lifted_constants(text)) or text
+    return text
 
 
 def covers_masks(launch: Launch) -> bool:
@@ -88,11 +118,16 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
             conditions = _conditions(substitute_names(part, values), launch)
             if conditions is None:
                 kept.append(render_code(parenthesized(part)))
-            needed.update({f"{size} % {block}": (size, block) for size, block in conditions or ()})
+            needed.update(_by_test(conditions or []))
         if not kept:
             pairs.append((call, without_mask(call)))
         elif len(kept) < len(conjuncts(mask)):
             pairs.append((mask, parse_expression(" & ".join(kept))))
+    pairs += [
+        (choice, parenthesized(call_args(choice)[1]))
+        for choice, sizes in _choices_by_masks(launch, values)
+        if _by_test(sizes).keys() <= needed.keys()
+    ]
     tests = [_divisibility_test(size, block, launch) for size, block in needed.values()]
     if not pairs or any(test is None for test in tests):
         return ""
@@ -107,6 +142,40 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
         added={function.name: [node]},
         launches=[(launch.statement, guarded_launch(condition, statement, launch.statement))],
     )
+
+
+def _by_test(conditions: list[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    return {f"{size} % {block}": (size, block) for size, block in conditions}
+
+
+def _choices_by_masks(
+    launch: Launch, values: Values
+) -> Iterator[tuple[cst.Call, list[tuple[str, str]]]]:
+    """Yield choices whose first value is all of the result where sizes are even, and the sizes.
+
+    That value has the shape and the type of the result, and is no number.
+    """
+    function, latest = launch.function, dict[str, cst.BaseExpression]()
+    of_conditions, of_values = (
+        operand_shapes(function, "tl.where", place=place) for place in (0, 1)
+    )
+    for statement in walk_statements(function.body):
+        binding = single_assignment(statement)
+        if binding is None:
+            continue
+        for choice in calls_within(binding.value, "tl.where"):
+            condition, value, other = call_args(choice)[:3]
+            sizes = _conditions(substitute_names(condition, values), launch)
+            is_typed = integer_literal(other) is not None or is_fp32(value, latest)
+            shapes = of_conditions[id(choice)], of_values[id(choice)]
+            is_whole = shapes[0] != () and broadcast_shapes(shapes) == shapes[1]
+            if sizes and is_typed and is_whole and _is_number(other):
+                yield choice, sizes
+        latest[binding.target] = binding.value
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float)) or names_within(node) == {"float"}
 
 
 def _single_values(function: JitFunction) -> Values:

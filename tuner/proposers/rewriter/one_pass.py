@@ -61,7 +61,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._operations import call_args, is_operation, is_zero
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._values import (
-    BlockedLoop,
     argument_aliases,
     argument_bases,
     as_blocked_loop,
@@ -128,6 +127,7 @@ def _adjacent_loops(
             and two is not None
             and (one.block, render_code(one.bound), one.counts)
             == (two.block, render_code(two.bound), two.counts)
+            and not names_within(one.bound) & set(assigned_names(first.node, *between, second.node))
         )
         parts = [s for s in between if not stores or not _is_store(s)]
         writes = any(calls_within(node, *WRITES) for node in (first.node, *parts, second.node))
@@ -178,7 +178,8 @@ def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
         in_first, in_second = set(assigned_names(first.node)), set(assigned_names(second.node))
         ahead, behind = _around(body[i + 1 : j], in_first)
         sums = set(_carried_names(second))
-        if not all(_starts_at_zero(name, body[:j]) for name in sums):
+        starts = [start_of_name(name, body[:j]) for name in sums]
+        if not all(s is not None and s.is_zero and not s.is_integer for s in starts):
             continue
         ahead, later = without_assignments(ahead, sums), body[j + 1 :]
         if set(assigned_names(*ahead)) & names_within(first.node, *behind):
@@ -189,17 +190,25 @@ def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
         if names_read_first([second.node, *behind]) & local or names_within(*behind) & sums:
             continue
         taken = {*function.names}
-        new = weighted_sums(first, second, assigned_names(*behind), taken)
+        row = as_blocked_loop(first, function)
+        new = None if row is None else weighted_sums(row, second, behind, taken)
         if new is None or not all(_is_only_totalled(name, later) for name in new.blocks):
             continue
         if any(_axes_of_start(name, body[:i]) for name in new.scaled):
             continue
         if any(_axes_of_start(name, body[:j]) != (name in new.blocks) for name in sums):
             continue
+        if len(_places_read(new.loop)) >= len(_places_read(first.node, second.node)):
+            continue
         for name in new.blocks:
             later = [_scalar_statement(statement, name) for statement in later]
         return [*body[:i], *ahead, *new.starts, new.loop, *behind, *new.totals, *later]
     return None
+
+
+def _places_read(*loops: cst.CSTNode) -> set[str]:
+    """Return the loads of loops."""
+    return {plain_code(call) for loop in loops for call in calls_within(loop, "tl.load")}
 
 
 def _axes_of_start(name: str, before: Body) -> int:
@@ -415,8 +424,10 @@ def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
         value = _added_elements(first, sums)
         if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
             continue
-        masks = {_mask_text(call, first, first.name, first.name) for call in _loads(first)}
-        if not all(_is_whole_row(mask, first, bound) for mask in masks):
+        masks = [argument_of(call, 1, "mask") for call in _loads(first)]
+        if not all(
+            mask is not None and bound.is_whole(_flat_expression(first, "", mask)) for mask in masks
+        ):
             continue
         later = function.body[j + 1 :]
         if any(sums in names_within(statement) for statement in later):
@@ -509,13 +520,6 @@ def _mask_text(call: cst.Call, loop: Loop, name: str, other: str) -> str:
     if mask is None:
         return ""
     return plain_code(_flat_expression(loop, "", mask)).replace(name, other)
-
-
-def _is_whole_row(mask: str, loop: Loop, bound: BlockedLoop) -> bool:
-    """Tell whether a mask is true for the row's elements, all of them and no others."""
-    length, block = plain_code(bound.bound), bound.block
-    starts = (f"{loop.name}*{block}", f"{block}*{loop.name}") if bound.counts else (loop.name,)
-    return any(mask == f"{start}+tl.arange(0,{block})<{length}" for start in starts)
 
 
 def _chan_update(

@@ -58,6 +58,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parse_statement,
     plain_code,
     render_code,
+    render_module,
     replace_each,
     single_assignment,
     statements_of,
@@ -80,6 +81,7 @@ from solkit.tuner.proposers.rewriter._roots import (
     roots_of,
     tensor_roots,
 )
+from solkit.tuner.proposers.rewriter._row_launches import launched_by_rows
 from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
 from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
@@ -95,7 +97,8 @@ class FusePrograms:
 
     Applies where all that both touch and one of them writes is at the same place in both, as the
     statistics of a program's row. Values stored once are kept in registers, and loops that load
-    the same become one.
+    the same become one. An elementwise launch behind one whose programs take a row each can take
+    rows as well.
     """
 
     kind = "fuse programs"
@@ -103,17 +106,27 @@ class FusePrograms:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
+        why = facts.explain_factors("extra traffic", "launch")
         source, names = fused_repeatedly(text, _merge_first_pair)
         merged = parse_kernel(source) if source else None
         if merged is not None:
-            whole = [(e.function, with_shared_loads(e)) for e in merged.single]
-            shared = {old.name: new for old, new in whole if new is not old.node}
-            why = facts.explain_factors("extra traffic", "launch")
-            yield Variant(
-                changed_text(merged, functions=shared) if shared else source,
-                f"A program of {names[1]} needs only what the same program of {names[0]} wrote: "
-                f"together they need no memory between them{why}.",
-            )
+            yield _merged_variant(merged, names, why)
+        source, names = fused_repeatedly(merged or text, _merge_first_rows)
+        rows = parse_kernel(source) if source else None
+        if rows is not None:
+            source, _ = fused_repeatedly(rows, _merge_first_pair)
+            yield _merged_variant((parse_kernel(source) if source else None) or rows, names, why)
+
+
+def _merged_variant(merged: KernelText, names: Sequence[str], why: str) -> Variant:
+    """Return a file in which launches are one, with loops that load the same as one, too."""
+    whole = [(e.function, with_shared_loads(e)) for e in merged.single]
+    shared = {old.name: new for old, new in whole if new is not old.node}
+    return Variant(
+        changed_text(merged, functions=shared) if shared else render_module(merged.tree),
+        f"A program of {names[1]} needs only what the same program of {names[0]} wrote: "
+        f"together they need no memory between them{why}.",
+    )
 
 
 def merged_programs(source: str, last: str) -> str:
@@ -143,6 +156,21 @@ def _merge_first_pair(text: KernelText) -> Fused | None:
         sizes = _may_share_a_grid(one, two) if is_pair else None
         if sizes is not None and (source := _Merge(text, one, two, sizes).source()):
             return source, (one.function.name, two.function.name)
+    return None
+
+
+def _merge_first_rows(text: KernelText) -> Fused | None:
+    """Return the file with the first pair as one of which the second is to take rows for that."""
+    top = {id(statement) for statement in statements_of(text.launcher)}
+    launches = [launch for launch in text.launches if id(launch.statement) in top]
+    for one, two in itertools.pairwise(launches):
+        is_pair = one in text.single and two in text.single
+        if not is_pair or len(one.axes or ()) != 1 or _may_share_a_grid(one, two) == {}:
+            continue
+        form = launched_by_rows(text, two, compact_code((one.axes or ())[0]), one)
+        name = two.function.name
+        if form is not None and (source := merged_programs(render_module(form.tree), name)):
+            return source, (one.function.name, name)
     return None
 
 
@@ -255,6 +283,8 @@ class _Merge:
             names[name] = cst.Name(new)
             self._arguments.setdefault(new, value)
         clashing = set(self._arguments) | {render_code(new) for new in names.values()}
+        nested = [s for s in two.body if statements_of(s)]
+        clashing |= set(assigned_names(*one.body)) & set(assigned_names(*nested))
         for name in sorted(set(assigned_names(*two.body)) - set(two.params)):
             if name in clashing:
                 names[name] = cst.Name(free_name(name, taken))

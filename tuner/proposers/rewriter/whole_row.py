@@ -101,8 +101,8 @@ def _row_loops(launch: Launch) -> list[BlockedLoop]:
         for s in loop.loop.body
         for call in _reads_memory(s)
     ]
-    repeated = len(loops) > 1 and len(set(reads)) < len(reads)
-    if not repeated or not is_runtime_size(loops[0].bound, function):
+    is_repeated = len(set(reads)) < len(reads) or _shares_loads(launch)
+    if len(loops) < 2 or not is_repeated or not is_runtime_size(loops[0].bound, function):
         return []
     grid = launch.axes
     block = launch.arguments.get(loops[0].block)
@@ -112,6 +112,14 @@ def _row_loops(launch: Launch) -> list[BlockedLoop]:
         or any(render_code(block) in _names_and_arguments(axis) for axis in grid)
     )
     return [] if in_grid else loops
+
+
+def _shares_loads(launch: Launch) -> bool:
+    """Tell whether one block for each loop leaves fewer loads, as they are of the same elements."""
+    whole = _in_one_block(launch.function.body)
+    once = without_repeats(whole, argument_aliases(launch), launch.function.params)
+    counts = (sum(len(_reads_memory(s)) for s in body) for body in (once, whole))
+    return next(counts) < next(counts)
 
 
 def _has_loop(node: cst.For) -> bool:

@@ -362,3 +362,75 @@ def test_sizes_of_two_tensors_are_compared_by_the_launcher():
 def test_what_more_programs_may_read_stays_in_memory(old, new):
     assert PAIR.count(old) == 1
     assert not merged(PAIR.replace(old, new))
+
+
+SCALES = """
+def reference(x):
+    scale = x.abs().amax(-1) / 127
+    return (x / scale[:, None]).round(), scale
+
+
+def inputs(M=5, N=100, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def largest(x_ptr, scale_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    best = 0.0
+    for i in range(0, tl.cdiv(n, BLOCK)):
+        cols = i * BLOCK + tl.arange(0, BLOCK)
+        best = tl.maximum(best, tl.max(tl.abs(tl.load(x_ptr + row * n + cols, mask=cols < n))))
+    tl.store(scale_ptr + row, best / 127)
+
+
+@triton.jit
+def divide(x_ptr, scale_ptr, q_ptr, n, total, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    mask = i < total
+    scale = tl.load(scale_ptr + i // n, mask=mask, other=1.0)
+    ratio = tl.load(x_ptr + i, mask=mask, other=0.0) / scale
+    tl.store(q_ptr + i, tl.floor(ratio + 0.5), mask=mask)
+
+
+def kernel(x):
+    M, N = x.shape
+    scale = torch.empty(M, device=x.device)
+    q = torch.empty_like(x)
+    largest[(M,)](x, scale, N, BLOCK=32)
+    divide[(triton.cdiv(x.numel(), 64),)](x, scale, q, N, x.numel(), SIZE=64)
+    return q, scale
+""".replace("mask=cols < n)))", "mask=cols < n, other=0.0)))")
+OF_COLUMNS = SCALES.replace(
+    "i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)\n    mask = i < total",
+    "j = tl.program_id(0) * SIZE + tl.arange(0, SIZE)\n    mask = j < n\n"
+    "    i = tl.program_id(1) * n + j",
+)
+OF_COLUMNS = OF_COLUMNS.replace("i // n, mask=mask, other=1.0", "tl.program_id(1)").replace(
+    "(triton.cdiv(x.numel(), 64),)", "(triton.cdiv(N, 64), M)"
+)
+
+
+@pytest.mark.parametrize("source", [SCALES, OF_COLUMNS])
+def test_what_follows_a_row_s_statistics_takes_rows_as_well(is_right, source):
+    (variant,) = merged(source)
+    assert variant.count("[(M,)](") == 1
+    facts = Facts(brief(source, **SHAPE))
+    (whole,) = WholeRow().variants(parse_kernel(variant), facts)
+    assert whole.source.split("_whole_row(")[1].split("def kernel")[0].count("tl.load(") == 1
+    assert is_right(whole.source, source, **SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("i // n,", "i // n * 2,"),  # of another row
+        ("N, x.numel()", "N, N"),  # no element of the other rows
+        ("M, N = x.shape", "M, N = x.shape[0], 4"),
+        ("mask = i < total", "mask = i < total - 1"),
+        ("SIZE=64", "SIZE=32"),
+    ],
+)
+def test_elements_that_are_not_all_of_a_row_stay_apart(old, new):
+    assert SCALES.count(old) == 1
+    assert not merged(SCALES.replace(old, new))

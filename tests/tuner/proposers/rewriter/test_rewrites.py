@@ -24,6 +24,7 @@ from rewriting import HEADER, brief, rewritten, variants
 import solkit
 from solkit.core import TensorLayout
 from solkit.roofline import devices
+from solkit.tuner.proposers.rewriter._edit import listed_space, with_fixed_parameters
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
@@ -592,6 +593,36 @@ def test_sums_that_are_not_linear_in_weights_stay(old, new):
     assert variant.count("    for i in ") == 2
 
 
+LINEAR = WEIGHTED.replace("    p = torch.softmax(x, -1)\n", "").replace(
+    "(p * w).sum(-1) - (p * torch.log_softmax(x, -1)).sum(-1)",
+    "-(torch.log_softmax(x, -1) * w).sum(-1)",
+)
+LINEAR = LINEAR.replace("p * w - p * (x - top - tl.log(total))", "(level - x) * w").replace(
+    "1.0 / total", "1.0 / total\n    level = top - tl.log(inverse)"
+)
+
+
+@pytest.mark.parametrize("factor", [" * w", ""])
+def test_sums_of_differences_from_a_row_s_numbers_need_no_further_pass(is_right, factor):
+    source = LINEAR.replace(" * w,", f"{factor},").replace(" * w).sum", f"{factor}).sum")
+    (variant,) = variants(OnePass(), source, rows=5, n=100)
+    assert variant.count("    for i in ") == 1
+    assert is_right(variant, source, rows=5, n=100)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(level - x) * w", "(level - x) * (level - x)"),
+        ("(level - x)", "(top - x)"),  # the maximum is exact, so is its difference
+        ("tl.where(cols < N,", "tl.where(cols < N - 1,"),
+    ],
+)
+def test_differences_that_would_cancel_or_leave_elements_out_stay(old, new):
+    (variant,) = variants(OnePass(), LINEAR.replace(old, new), rows=5, n=100)
+    assert variant.count("    for i in ") == 2
+
+
 def test_mean_and_variance_take_one_pass_that_does_not_cancel(is_right):
     (variant,) = variants(OnePass(), LAYER_NORM, **ROWS)
     assert variant.count("for start in range") == 2
@@ -682,7 +713,8 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
     (variant,) = variants(EvenSizes(), MATMUL, **SIDES)
     new = variant.split("def matmul_kernel_even")[1].split("def kernel")[0]
     assert "mask" not in new
-    assert "if M % 32 == 0 < M and K % 16 == 0 < K and N % 16 == 0 < N:" in variant
+    test = "M % BLOCK_M == 0 < M and K % BLOCK_K == 0 < K and N % BLOCK_N == 0 < N"
+    assert f"if {test}:" in variant  # of two numbers 16 a test would not say which it is of
     assert is_right(variant, MATMUL, **SIDES)
 
 
@@ -700,7 +732,9 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
 @pytest.mark.slow
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_blocks_stay_whose_guard_others_share(is_right, rewrite):
-    even = rewritten(EvenSizes(), MATMUL, **SIDES)  # BLOCK_K is BLOCK_N
+    named = parse_kernel(rewritten(EvenSizes(), MATMUL, **SIDES))
+    assert named is not None
+    even = with_fixed_parameters(named, listed_space(named))  # BLOCK_K is BLOCK_N
     assert "if M % 32 == 0 < M and K % 16 == 0 < K and N % 16 == 0 < N:" in even
     for variant in variants(rewrite, even, **SIDES):
         assert "if M % BLOCK_M == 0 < M and K % 16 == 0 < K and N % 16 == 0 < N:" in variant
