@@ -65,9 +65,9 @@ def between_launches(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> Caus
         kernels: all launches.
         needs: of the problem.
 
-    Facts do not say which tensors of two launches are the same. Those are taken for one that one
-    launch writes and a later one reads in whole, of the same size, if the launches together move so
-    much more than the problem needs.
+    Tensors of two launches are the same if they share a storage. Where that is not known, as of
+    CUDA C++, those are taken for one that one launch writes and a later one reads in whole, of the
+    same size. The launches together must move so much more than the problem needs.
     """
     if sum(kernel.count for kernel in kernels) < 2:
         return None
@@ -101,14 +101,14 @@ def _handed_over(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple
             readers = [
                 use for other in kernels[at + 1 :] for use in _largest_accesses(other, "load")
             ]
-            read = next((use for use in readers if _have_same_cause(written, use)), None)
+            read = next((use for use in readers if _are_one_tensor(written, use)), None)
             if read is None or written.moved + read.moved > (1 + _TELLING) * excess:
                 continue
             figures: dict[str, Value] = {
                 "megabytes": written.moved / 1e6,
                 "argument": written.access.argument,
                 "reader": read.kernel.name,
-                "read_as": read.access.argument,
+                "read_as": _named(written, read),
             }
             cause = describe_cause("hand-over", writer, written.access, **figures)
             yield written.moved + read.moved, cause
@@ -120,21 +120,48 @@ def _handed_on(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[f
         between = 1 - 1 / kernel.count  # the first reads, and the last writes, for others
         for written in _largest_accesses(kernel, "store"):
             readers = _largest_accesses(kernel, "load")
-            read = next((use for use in readers if _have_same_cause(written, use)), None)
+            read = next((use for use in readers if _are_one_tensor(written, use)), None)
             moved = between * (written.moved + read.moved) if read else 0.0
-            if read is None or not 0 < moved <= (1 + _TELLING) * excess:
+            if (
+                read is None
+                or _are_apart(written, read)
+                or not 0 < moved <= (1 + _TELLING) * excess
+            ):
                 continue
             figures: dict[str, Value] = {
                 "megabytes": written.moved / kernel.count / 1e6,
                 "argument": written.access.argument,
-                "read_as": read.access.argument,
+                "read_as": _named(written, read),
                 "count": kernel.count,
             }
             yield moved, describe_cause("hand-over of steps", kernel, written.access, **figures)
 
 
-def _have_same_cause(one: _Use, other: _Use) -> bool:
-    return abs(one.moved - other.moved) <= _ALIKE * one.moved
+def _are_one_tensor(one: _Use, other: _Use) -> bool:
+    """Tell whether two uses of about the same bytes share a storage, as far as that is known."""
+    share = _share_a_storage(one, other)
+    return share is not False and abs(one.moved - other.moved) <= _ALIKE * one.moved
+
+
+def _share_a_storage(one: _Use, other: _Use) -> bool | None:
+    """Tell whether two uses share a storage; ``None`` if that is not known."""
+    both = [use.kernel.kernel.launch.storages.get(use.access.argument) for use in (one, other)]
+    return None if None in both else not set(both[0] or ()).isdisjoint(both[1] or ())
+
+
+def _are_apart(written: _Use, read: _Use) -> bool:
+    """Tell whether each of equal launches updates a tensor of its own in place."""
+    launch = written.kernel.kernel.launch
+    writes, reads = (launch.storages.get(use.access.argument) for use in (written, read))
+    if writes is None or reads is None:
+        return False
+    return writes[0] == reads[0] and len(writes) == launch.count
+
+
+def _named(written: _Use, read: _Use) -> str:
+    """Return what is read, and how it is known to be what was written, if it is not sure."""
+    is_guess = _share_a_storage(written, read) is None
+    return read.access.argument + (", to judge by its size" if is_guess else "")
 
 
 def _read_again(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[float, Cause]]:
@@ -144,7 +171,8 @@ def _read_again(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[
                 other
                 for later in kernels[at + 1 :]
                 for other in _largest_accesses(later, "load")
-                if other.access.argument == use.access.argument and _have_same_cause(use, other)
+                if _are_one_tensor(use, other)
+                and (_share_a_storage(use, other) or other.access.argument == use.access.argument)
             ]
             extra = sum(other.moved for other in again)
             if not again or extra > (1 + _TELLING) * excess:

@@ -11,7 +11,12 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters.foreign_kernels import ForeignKernel
 from solkit.adapters.kernel_programs import binding_of_value, program_of_kernel
-from solkit.adapters.launch_recording import Argument, CapturedLaunch, TensorArgument
+from solkit.adapters.launch_recording import (
+    Argument,
+    CapturedLaunch,
+    TensorArgument,
+    tensors_of,
+)
 from solkit.adapters.triton_writes import may_write
 from solkit.core.kernel_programs import Binding, Role, TensorLayout
 
@@ -59,7 +64,12 @@ def with_records(
         roles: of storages; with some, storages without one are temporary.
     """
     recorder = _Recorder(roles)
-    return tuple(map(recorder.recorded, launches))
+    recorded = [recorder.recorded(launch) for launch in launches]
+    numbers = recorder.number_storages(launches)
+    return tuple(
+        replace(launch, launch=replace(launch.launch, storages=_numbered(launch, numbers)))
+        for launch in recorded
+    )
 
 
 class _Recorder:
@@ -69,6 +79,21 @@ class _Recorder:
         self._roles = roles
         self._storages: dict[int, int] = {}
         self._contents: dict[int, tuple[tuple[int, ...], int]] = {}
+
+    def number_storages(self, launches: Sequence[CapturedLaunch]) -> dict[int, int]:
+        """Return the numbers of all storages, after those of the recorded arguments.
+
+        Further ones belong to launches that count among equal ones. They are numbered by the
+        parameters that get them: identities differ from one process to the next.
+        """
+        users: dict[int, list[tuple[int, str]]] = {}
+        for place, launch in enumerate(launches):
+            for name, storages in sorted(launch.by_parameter.items()):
+                for storage in storages:
+                    users.setdefault(storage, []).append((place, name))
+        for storage in sorted(users, key=users.__getitem__):
+            self._storages.setdefault(storage, len(self._storages))
+        return self._storages
 
     def recorded(self, captured: CapturedLaunch) -> CapturedLaunch:
         """Return a launch with its record."""
@@ -141,6 +166,18 @@ class _Recorder:
             step = -(-values.size // _MOST_CONTENTS) or 1
             self._contents[id(values)] = tuple(map(int, values[::step])), step
         return self._contents[id(values)]
+
+
+def _numbered(captured: CapturedLaunch, numbers: Mapping[int, int]) -> dict[str, tuple[int, ...]]:
+    numbered = {}
+    for name, storages in captured.by_parameter.items():
+        first = {tensor.storage for tensor in tensors_of(captured.arguments.get(name))}
+        ordered = sorted(
+            storages, key=lambda storage, first=first: (storage not in first, numbers[storage])
+        )
+        if ordered:
+            numbered[name] = tuple(numbers[storage] for storage in ordered)
+    return numbered
 
 
 # Thousands of candidates get the same arguments: as one object they cost a message nothing.

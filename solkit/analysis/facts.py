@@ -284,16 +284,29 @@ def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device
 def _merged_equal_facts(followed: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
     """Merge launches with equal facts, although their arguments differ."""
     once: list[tuple[Facts, float]] = []
-    counts: list[int] = []
+    merged: list[Launch] = []
     for facts, seconds in followed:
         alone = replace(facts, launch=replace(facts.launch, count=1))
         distinct = [facts for facts, _ in once]
         if alone in distinct:
-            counts[distinct.index(alone)] += facts.launch.count
+            place = distinct.index(alone)
+            count = merged[place].count + facts.launch.count
+            storages = _both_storages(merged[place], facts.launch)
+            merged[place] = replace(merged[place], count=count, storages=storages)
         else:
             once.append((alone, seconds))
-            counts.append(facts.launch.count)
+            merged.append(facts.launch)
     return [
-        (replace(facts, launch=replace(facts.launch, count=count)), seconds)
-        for (facts, seconds), count in zip(once, counts, strict=True)
+        (replace(facts, launch=launch), seconds)
+        for (facts, seconds), launch in zip(once, merged, strict=True)
     ]
+
+
+def _both_storages(one: Launch, other: Launch) -> dict[str, tuple[int, ...]]:
+    """Return what each parameter gets in two launches; empty if it is not known of both."""
+    if one.storages.keys() != other.storages.keys():
+        return {}
+    return {
+        name: (*numbers, *sorted({*other.storages[name]} - {*numbers}))
+        for name, numbers in one.storages.items()
+    }

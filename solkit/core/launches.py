@@ -28,9 +28,11 @@ class Launch:
             folder; else empty.
         arguments: what each parameter gets, by name, from the first of identical launches; empty if
             that is not known, as for CUDA C++.
+        storages: numbers of the storages that each parameter gets in any of the identical launches,
+            the first one's first, as in `solkit.core.kernel_programs.TensorLayout`; empty likewise.
         program: the text of the kernel and of all it calls; ``None`` likewise. Neither this nor
-            `arguments` decides whether launches are equal: what differs in them differs in
-            `signature` and `constants`, or in nothing that a compiler knows.
+            `arguments` and `storages` decide whether launches are equal: what differs in them
+            differs in `signature` and `constants`, or in nothing that a compiler knows.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Launch:
     library: bool = False
     line: str = ""
     arguments: Mapping[str, Binding] = field(default_factory=dict, compare=False, repr=False)
+    storages: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     program: KernelProgram | None = field(default=None, compare=False, repr=False)
 
 

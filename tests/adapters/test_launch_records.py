@@ -96,6 +96,27 @@ def test_arguments_are_values_and_layouts_with_their_roles(launch):
     assert launch.arguments["BLOCK"] == Binding("constant", 64)
 
 
+def swap(src, rows):
+    buffers = [src.new_empty(128), torch.empty_like(src)]
+    for step in range(3):
+        read, written = (src, *buffers)[step], buffers[step % 2]
+        KERNEL[(2,)](read, rows, written, rows, 100, square, BLOCK=64)
+    return buffers[0]
+
+
+def test_equal_launches_keep_the_storages_of_each_parameter_the_first_ones_first(in_child):
+    (launch,) = in_child(lambda: [c.launch for c in capture(workload(swap), {}).launches])
+    assert launch.count == 3
+    source, rows, first = (launch.arguments[name].tensor.storage for name in ("src", "rows", "dst"))
+    (second,) = {0, 1, 2, 3} - {source, rows, first}
+    assert launch.storages == {
+        "src": (source, first, second),
+        "rows": (rows,),
+        "dst": (first, second),
+        "scratch": (rows,),
+    }
+
+
 def test_the_program_holds_all_that_runs_wherever_it_is_defined(launch):
     program = launch.program
     assert set(program.functions) == {
@@ -135,6 +156,7 @@ def test_captured_facts_keep_the_record_and_others_do_not(launch):
     assert back.launch.arguments == launch.arguments
     assert back.launch.program == launch.program
     bare = replace(launch, arguments={}, program=None)
+    assert json.loads(facts_to_json([Facts(launch)]))["launches"][0]["launch"]["storages"]
     assert facts_to_json([Facts(launch)]) == facts_to_json([Facts(bare)])
     assert bare == launch
     assert "program" not in json.loads(facts_to_json([Facts(launch)]))["launches"][0]["launch"]

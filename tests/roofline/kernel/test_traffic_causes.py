@@ -10,7 +10,8 @@ from solkit.core import Access, Demand, Facts, KernelAnalysis, Launch
 from solkit.report.remedies import advice_on
 from solkit.roofline import devices
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.traffic_causes import in_memory, narrowest
+from solkit.roofline.kernel.naming import ProblemNeeds
+from solkit.roofline.kernel.traffic_causes import between_launches, in_memory, narrowest
 
 DEVICE = devices.find("h100-sxm")
 BLOCKS = DEVICE.sm_count
@@ -98,3 +99,67 @@ def test_a_loop_with_one_request_each_time_behind_other_loads_has_no_more_elemen
     loop = replace(BYTES, requests=32 * BLOCKS, requested_bytes=32 * BYTES.requested_bytes)
     text = advice_on(cause(replace(loop, sectors=64 * BLOCKS), steps=33.0, iterations=32.0))
     assert "larger BLOCK or fewer warps" in text
+
+
+TENSOR = 1 << 26  # bytes of each tensor
+
+
+def launch_of(name, storages, count=1):
+    """A launch that reads all of `x` and writes all of `y`, each of the storages told."""
+    accesses = [
+        replace(load(parameter, 16, TENSOR // 512, TENSOR, TENSOR // 32), kind=kind)
+        for parameter, kind in (("x", "load"), ("y", "store"))
+    ]
+    launch = Launch(
+        name,
+        (BLOCKS, 1, 1),
+        4,
+        1,
+        count=count,
+        storages=storages,
+    )
+    demand = Demand(
+        accesses=tuple(accesses),
+        operations={},
+        l1_wavefronts=0,
+        l2_read_bytes=TENSOR,
+        l2_write_bytes=TENSOR,
+        dram_read_bytes=TENSOR,
+        dram_write_bytes=TENSOR,
+    )
+    return KernelAnalysis(Facts(launch), demand=demand)
+
+
+def cause_between(*launches):
+    views = [LaunchView(launch, DEVICE, place) for place, launch in enumerate(launches)]
+    return between_launches(views, ProblemNeeds(dram_bytes=2 * TENSOR))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name", "read_as"),
+    [
+        ({"x": (0,), "y": (1,)}, {"x": (1,), "y": (2,)}, "hand-over", "x"),
+        ({"x": (0,), "y": (1,)}, {"x": (0,), "y": (2,)}, "read by several launches", None),
+        ({"x": (0,), "y": (1,)}, {"x": (2,), "y": (3,)}, None, None),
+        ({}, {}, "hand-over", "x, to judge by its size"),
+    ],
+)
+def test_a_launch_reads_what_another_wrote_where_they_share_a_storage(first, second, name, read_as):
+    cause = cause_between(launch_of("first", first), launch_of("second", second))
+    assert (cause and cause.name) == name
+    if read_as is not None:
+        assert cause.figures["read_as"] == read_as
+
+
+@pytest.mark.parametrize(
+    ("storages", "name"),
+    [
+        ({"x": (0, 1), "y": (1, 0)}, "hand-over of steps"),  # buffers that swap
+        ({"x": (0,), "y": (0,)}, "hand-over of steps"),
+        ({"x": (0, 1), "y": (0, 1)}, None),  # two tensors, each updated in place
+        ({"x": (0, 1), "y": (2, 3)}, None),
+    ],
+)
+def test_equal_launches_are_steps_where_one_reads_what_another_wrote(storages, name):
+    cause = cause_between(launch_of("step", storages, count=2))
+    assert (cause and cause.name) == name
