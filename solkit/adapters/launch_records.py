@@ -171,12 +171,10 @@ class _Recorder:
 def _numbered(captured: CapturedLaunch, numbers: Mapping[int, int]) -> dict[str, tuple[int, ...]]:
     numbered = {}
     for name, storages in captured.by_parameter.items():
-        first = {tensor.storage for tensor in tensors_of(captured.arguments.get(name))}
-        ordered = sorted(
-            storages, key=lambda storage, first=first: (storage not in first, numbers[storage])
-        )
-        if ordered:
-            numbered[name] = tuple(numbers[storage] for storage in ordered)
+        first = {numbers[tensor.storage] for tensor in tensors_of(captured.arguments.get(name))}
+        others = {numbers[storage] for storage in storages} - first
+        if first or others:
+            numbered[name] = (*sorted(first), *sorted(others))
     return numbered
 
 
