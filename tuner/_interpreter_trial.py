@@ -36,6 +36,7 @@ from solkit.errors import SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load, look_ahead
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.exact import is_inexact, nearby_outputs, reference_in
+from solkit.measure.checking.tolerance import Standard
 from solkit.processes.priority import lower_priority
 from solkit.roofline import devices
 from solkit.tuner._trial_inputs import OWN, Change, changed_inputs, has_plain_values, noted_strides
@@ -170,7 +171,11 @@ class _FarOffError(Exception):
     """A parent computes something else at a size."""
 
 
-class _UnjudgedError(Exception):
+class _NoVerdictError(Exception):
+    """Nothing can be said of a candidate's outputs here; the text says why."""
+
+
+class _UnjudgedError(_NoVerdictError):
     """The run was cut short in a way that says nothing about its outputs."""
 
     def __str__(self) -> str:
@@ -743,6 +748,8 @@ def _is_refused(error: Exception) -> bool:
 
 
 def _error_text(error: Exception) -> str:
+    if isinstance(error, _NoVerdictError):
+        return str(error)
     return f"{type(error).__name__}: {str(error)[:300]}"
 
 
@@ -752,10 +759,6 @@ _FEW = 1 << 20
 """Elements below which the time of a reference says nothing of more elements."""
 _FAR = 0.05
 """Error, relative to an output and to their root mean square, that no rounding explains."""
-
-
-class _NoVerdictError(Exception):
-    """The problem says nothing about the candidate's outputs here."""
 
 
 def check_alone(
@@ -830,7 +833,7 @@ class _AloneTrial:
         """Return what is wrong, with inputs in fp32, or as they are if the candidate needs that."""
         try:
             return self._compare(narrow=False)
-        except (_NoVerdictError, _UnjudgedError):
+        except _NoVerdictError:
             raise
         except Exception:
             return self._compare(narrow=True)
@@ -838,7 +841,8 @@ class _AloneTrial:
     def _compare(self, narrow: bool) -> str:
         workload = _cpu_workload(self.loaded, self.params, self.sized, narrow)
         if workload.check is not None:
-            raise _NoVerdictError("the file compares by its own check()")
+            self._heed_own_check()
+            return ""
         want = [out.detach() for out in _reference_in(workload, torch.float64, 0)]
         start = time.monotonic()  # the first call has loaded what every call needs
         again = _cpu_workload(self.loaded, self.params, self.sized, narrow)
@@ -863,6 +867,23 @@ class _AloneTrial:
             if error > max(_FAR, 4 * rtol):
                 return f"output {index} is off by {error:.2g} of its size"
         return ""
+
+    def _heed_own_check(self) -> None:
+        """Compare by the file's own ``check``, which knows its dtypes and its usual size alone.
+
+        Raises:
+            _NoVerdictError: it rejects the outputs at this size, or not all of them are there.
+        """
+        workload = _cpu_workload(self.loaded, self.params, self.sized, narrow=True)
+        with SeemingGpu():
+            want = [_detach_output(out) for out in workload.run_reference()]
+        workload = _cpu_workload(self.loaded, self.params, self.sized, narrow=True)
+        outputs, seen = _run_any(workload)
+        if seen is not None:
+            raise _NoVerdictError("its launches take too long for the file's own check()")
+        errors = Standard(want, workload.tolerance, None, workload.check).judge(outputs).errors
+        if errors:
+            raise _NoVerdictError(f"{'; '.join(errors)}, which was written for another size")
 
 
 def _run_any(workload: object) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from solkit.core import Checked, Report, Result, Verdict
 from solkit.pipeline.studying import problem_files
+from solkit.pipeline.tuning_context import describe_values
 from solkit.tuner.interpreter_check import Checker
 
 
@@ -26,7 +27,8 @@ def check_unmeasured(report: Report) -> tuple[Report, tuple[str, ...]]:
                 results.append(result)
                 continue
             kind, why = checker.check_alone(kernel, problem, result.params, result.shape)
-            sentences.append(_SAID[kind].format(why=why))
+            at = f"{describe_values(result.shape)}: " if len(report.results) > 1 else ""
+            sentences.append(at + _SAID[kind].format(why=why))
             if kind is Checked.WRONG:
                 result = replace(result, verdict=Verdict.WRONG, errors=(*result.errors, why))
             results.append(result)

@@ -697,6 +697,28 @@ def test_a_candidate_alone_is_wrong_only_where_it_is_plainly_so(checker, alone, 
     assert result is want, why
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("accepts", "factor", "want", "reason"),
+    [
+        ("abs(got - want).max() < 1", "2", Checked.RIGHT, "it agrees"),
+        ("abs(got - want).max() < 1", "3", Checked.UNCHECKED, "the file's check() returned"),
+        ("got.numel() == 4096", "2", Checked.UNCHECKED, "which was written for another size"),
+    ],
+)
+def test_a_files_own_check_judges_a_candidate_alone_where_it_accepts_a_size(
+    checker, alone, accepts, factor, want, reason
+):
+    path = alone / "alone.py"
+    own = f"\ndef check(got, want):\n    return bool({accepts})\n"
+    text = WHOLE_BLOCKS.replace("N=4096", "N=8192").replace("* 2)", f"* {factor})")
+    path.write_text(HEADER + text + own, encoding="utf-8")
+    result, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 8192})
+    assert result is want, why
+    assert reason in why
+    assert "Error" not in why
+
+
 def test_sizes_of_a_candidate_alone_stay_divisible():
     shapes = [
         dict(even_size.shape) for even_size in even_sizes({"M": 4096, "N": 1001, "causal": True})
