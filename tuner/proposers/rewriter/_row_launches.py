@@ -19,7 +19,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     program_axis,
 )
-from solkit.tuner.proposers.rewriter._memory import WRITES, touches_memory
+from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
@@ -41,6 +41,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     replace_each,
     single_assignment,
     statements_of,
+    substitute_names,
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import conjuncts, is_operation
@@ -51,7 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._values import argument_bases, as_blocked_loop
 from solkit.tuner.proposers.rewriter._weighted_sums import addends_of
 from solkit.tuner.proposers.rewriter.flat_grids import spelled_size
 from solkit.tuner.proposers.rewriter.flat_index import Flat, divisors_of, flat_index
@@ -77,6 +78,8 @@ def launched_by_rows(
     flat, axes = flat_index(launch), [compact_code(axis) for axis in launch.axes or ()]
     is_straight = all(isinstance(s, cst.SimpleStatementLine) for s in launch.function.body)
     if flat is None or not is_straight or not _has_its_blocks(launch, flat):
+        return None
+    if not _writes_what_it_read(launch):
         return None
     if len(axes) == 2 and axes[1 - flat.axis] == rows:
         lengths, write = list(_params_of(launch, flat.total)), _of_columns
@@ -163,6 +166,25 @@ def _has_its_blocks(launch: Launch, flat: Flat) -> bool:
     own, block = (launch.axes or ())[flat.axis], launch.arguments.get(flat.block)
     by = argument_of(own, 1)
     return block is not None and by is not None and compact_code(by) == compact_code(block)
+
+
+def _writes_what_it_read(launch: Launch) -> bool:
+    """Tell whether what may be one tensor is at one place in a store and in other accesses.
+
+    Blocks of another length would else read what a block ahead has written.
+    """
+    values, arguments = straight_values(launch.function.body), dict(launch.arguments)
+
+    def place_of(call: cst.Call) -> str:
+        return plain_code(substitute_names(expand_names(call.args[0].value, values.get), arguments))
+
+    calls = [c for c in calls_within(launch.function.node) if touches_memory(c)]
+    bases = [argument_bases(launch, call) for call in calls]
+    return all(
+        called_name(one) == "tl.load" or not may_meet(a, b) or place_of(one) == place_of(two)
+        for one, a in zip(calls, bases, strict=True)
+        for two, b in zip(calls, bases, strict=True)
+    )
 
 
 def _params_of(launch: Launch, code: str) -> Iterator[str]:

@@ -153,7 +153,8 @@ def _choices_by_masks(
 ) -> Iterator[tuple[cst.Call, list[tuple[str, str]]]]:
     """Yield choices whose first value is all of the result where sizes are even, and the sizes.
 
-    That value has the shape and the type of the result, and is no number.
+    That value has the shape and the type of the result, and is no number: a block of booleans and
+    an integer would make integers.
     """
     function, latest = launch.function, dict[str, cst.BaseExpression]()
     of_conditions, of_values = (
@@ -163,13 +164,12 @@ def _choices_by_masks(
         binding = single_assignment(statement)
         if binding is None:
             continue
-        for choice in calls_within(binding.value, "tl.where"):
+        for choice in calls_within(statement, "tl.where"):
             condition, value, other = call_args(choice)[:3]
             sizes = _conditions(substitute_names(condition, values), launch)
-            is_typed = integer_literal(other) is not None or is_fp32(value, latest)
             shapes = of_conditions[id(choice)], of_values[id(choice)]
             is_whole = shapes[0] != () and broadcast_shapes(shapes) == shapes[1]
-            if sizes and is_typed and is_whole and _is_number(other):
+            if sizes and is_fp32(value, latest) and is_whole and _is_number(other):
                 yield choice, sizes
         latest[binding.target] = binding.value
 

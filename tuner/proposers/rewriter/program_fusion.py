@@ -407,7 +407,7 @@ class _Merge:
             codes = {self._arguments[b] for a in own for b in a.bases if root in roots[b]}
             atomic = any(called_name(a.call) not in _LOADS_AND_STORES for a in own)
             axes = len(self._one.axes or ())
-            if atomic or len(codes) != 1 or not _is_program_local(own, axes):
+            if atomic or len(codes) != 1 or not _is_program_local(own, axes, self._arguments):
                 return None
             dependent[codes.pop()] = own
         return dependent
@@ -696,7 +696,7 @@ def _range_of(scope: Scope, name: str) -> cst.BaseExpression:
     return parse_expression(f"trips({bounds})")
 
 
-def _is_program_local(accesses: Sequence[_Access], axes: int) -> bool:
+def _is_program_local(accesses: Sequence[_Access], axes: int, arguments: Mapping[str, str]) -> bool:
     """Tell whether what one launch writes no other program of the other launch touches."""
     if any(a.place is None or len(a.bases) != 1 for a in accesses):
         return False
@@ -706,7 +706,35 @@ def _is_program_local(accesses: Sequence[_Access], axes: int) -> bool:
         for two in accesses
         if not one.is_second and two.is_second and (one.is_store or two.is_store)
     ]
-    return all(_never_meet(one, two, axes) for one, two in pairs)
+    return all(
+        _never_meet(one, two, axes)
+        and (one.is_store or one.place != two.place or _has_own_window(one, arguments))
+        for one, two in pairs
+    )
+
+
+def _has_own_window(access: _Access, arguments: Mapping[str, str]) -> bool:
+    """Tell whether programs are as far apart as their blocks, loops or masks are long.
+
+    What overlaps may be stored as often as it is, but not before other programs have loaded it.
+    """
+    place, values = access.place or (), {n: parse_expression(v) for n, v in arguments.items()}
+    if not any(map(_is_spread, place)):
+        return True
+    mask = parse_expression(access.mask or "True")
+    compared = (node for node in nodes_within(mask) if isinstance(node, cst.Comparison))
+    ends = [node.comparisons[0].comparator for node in compared]
+    for factor in {factor for factors, _ in place for factor in factors if "(" in factor}:
+        calls = calls_within(parse_expression(factor.partition("@")[0]), "range", "trips")
+        ends += [call.args[len(call.args) // 2].value for call in calls]  # stop of the three
+    lengths = {plain_code(substitute_names(end, values)) for end in ends}
+    return all(
+        lengths & set(factors)
+        or any(length.isdigit() and int(length) <= abs(times) for length in lengths)
+        or any(".stride(" in factor for factor in factors)
+        for factors, times in place
+        if any(factor.startswith("tl.program_id") for factor in factors)
+    )
 
 
 def _never_meet(one: _Access, two: _Access, axes: int) -> bool:

@@ -682,12 +682,12 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
         f"{begin} = {end} - tl.load(counts_ptr + {row}{inside})",
     ]
     first = f"{scatter.program} = tl.load(order_ptr + {at})"
-    assigned = {scatter.program, *assigned_names(*within)}
     sums, stores = list[str](), list[str]()
     for place, (name_, addition) in enumerate(zip(totals, scatter.additions, strict=True)):
         own, pointer = addition.place, render_code(addition.pointer)
         value = render_code(parenthesized(addition.value))
-        if names_within(addition.value) & assigned or own.block is not None:
+        # a number of the text times no rows is 0; an argument may be infinite
+        if names_within(addition.value) or own.block is not None:
             head.append(f"{name_} = {_first_sum(addition)}")
             sums.append(f"{name_} += {value}")
         else:

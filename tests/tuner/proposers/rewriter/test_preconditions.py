@@ -141,6 +141,29 @@ def test_masks_of_blocks_beyond_a_size_stay(old, new, mask):
     assert "(n[None, :] < N)" not in even
 
 
+@pytest.mark.parametrize(("value", "count"), [("x.to(tl.float32)", 0), ("x > 0", 1)])
+def test_choices_that_make_integers_of_booleans_stay(value, count):
+    source = """
+@triton.jit
+def counts(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < n, other=0.0)
+        value = VALUE
+        total += tl.sum(tl.where(cols < n, value, 0) * 2, axis=0) - 1.0
+    tl.store(y_ptr, total)
+
+
+def kernel(x):
+    y = torch.empty(1, device=x.device)
+    counts[(1,)](x, y, x.numel(), BLOCK=16)
+    return y
+"""
+    (variant,) = variants(EvenSizes(), source.replace("VALUE", value), N=32)
+    assert variant.split("def counts_even(")[1].count("tl.where(") == count
+
+
 PLACES = """
 @triton.jit
 def double(x, n):

@@ -127,6 +127,30 @@ def test_an_input_may_not_change_before_other_programs_have_read_it():
     )
 
 
+@pytest.mark.parametrize(("apart", "count"), [("8", 0), ("16", 1), ("BLOCK", 1)])
+def test_windows_that_overlap_are_cleared_after_all_programs_have_read_them(apart, count):
+    source = """
+@triton.jit
+def sums(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * APART + tl.arange(0, BLOCK)
+    tl.store(y_ptr + tl.program_id(0), tl.sum(tl.load(x_ptr + at), axis=0))
+
+
+@triton.jit
+def clear(x_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * APART + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.zeros([BLOCK], tl.float32))
+
+
+def kernel(x):
+    y = torch.empty(x.numel() // 16, device=x.device)
+    sums[(x.numel() // 16,)](x, y, BLOCK=16)
+    clear[(x.numel() // 16,)](x, BLOCK=16)
+    return y, x
+"""
+    assert len(merged(source.replace("APART", apart))) == count
+
+
 PASSES = """
 def reference(x):
     return torch.topk(x, 2, -1).values
@@ -429,6 +453,7 @@ def test_what_follows_a_row_s_statistics_takes_rows_as_well(is_right, source):
         ("M, N = x.shape", "M, N = x.shape[0], 4"),
         ("mask = i < total", "mask = i < total - 1"),
         ("SIZE=64", "SIZE=32"),
+        ("x_ptr + i, mask", "q_ptr + i // n * n + n - 1 - i % n, mask"),  # in place, backwards
     ],
 )
 def test_elements_that_are_not_all_of_a_row_stay_apart(old, new):
