@@ -534,7 +534,7 @@ class _Writer:
         self._loop, self._taken = loop, taken
         self._scales = {scale.weights.name: scale for scale in scales}
         self._statements: dict[int, list[cst.BaseStatement]] = {}
-        first = min((scale.place for scale in scales), default=0)
+        first = min((scale.place for scale in scales), default=len(loop.body))
         counts, flat = Counter(assigned_names(*loop.body)), dict[str, cst.BaseExpression]()
         for binding in assignments_in(loop.body[:first]):
             if counts[binding.target] == 1:

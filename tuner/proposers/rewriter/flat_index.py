@@ -23,9 +23,11 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
     without_param,
 )
+from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
+    HINTS,
     RANGES,
     Body,
     Swap,
@@ -60,16 +62,12 @@ _IN_LOOPS, _MOST_COLUMNS = 1024, 256
 _MOST_DIVISORS = 2
 _ROUNDS = 2
 _FILLS = ("tl.zeros", "tl.full")
-_OTHERS = (
-    "tl.sum",
-    "tl.max",
-    "tl.min",
-    "tl.argmax",
-    "tl.argmin",
-    "tl.dot",
-    "tl.reshape",
-    "tl.trans",
+_OF_ELEMENTS = frozenset(
+    """tl.load tl.store tl.arange tl.program_id tl.num_programs tl.cdiv tl.zeros tl.full tl.fdiv
+    tl.umulhi tl.rand tl.randn tl.randint tl.zeros_like tl.full_like tl.constexpr
+    float int bool min max""".split()
 )
+"""Functions besides `is_elementwise_call` that give elements the same in blocks of any length."""
 
 
 class Unflatten:
@@ -138,7 +136,9 @@ def flat_index(launch: Launch) -> Flat | None:
         isinstance(node, cst.Subscript) for s in function.body for node in nodes_within(s)
     )
     names = assigned_names(*function.body)
-    if not is_plain or subscripts or len(ranges) != 1 or calls_within(function.node, *_OTHERS):
+    if not is_plain or subscripts or len(ranges) != 1:
+        return None
+    if not all(_is_of_elements(call) for s in function.body for call in calls_within(s)):
         return None
     values = _scalar_values(launch)
     for binding in assignments_in(function.body):
@@ -154,6 +154,13 @@ def flat_index(launch: Launch) -> Flat | None:
         if len(own) == 1 and total is not None and block in function.constants:
             return Flat(binding.target, axis, block, render_code(total))
     return None
+
+
+def _is_of_elements(call: cst.Call) -> bool:
+    """Tell whether a call does the same for elements in blocks of any length."""
+    name = called_name(call)
+    plain = name in (*_OF_ELEMENTS, *WRITES, *RANGES, *HINTS)
+    return plain or is_elementwise_call(name) or name.endswith(".to") or "libdevice." in name
 
 
 def _is_plain(statement: cst.BaseStatement) -> bool:

@@ -198,7 +198,7 @@ def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
             continue
         if any(_axes_of_start(name, body[:j]) != (name in new.blocks) for name in sums):
             continue
-        if len(_places_read(new.loop)) >= len(_places_read(first.node, second.node)):
+        if _places_read(new.loop) >= sum(_places_read(loop.node) for loop in (first, second)):
             continue
         for name in new.blocks:
             later = [_scalar_statement(statement, name) for statement in later]
@@ -206,9 +206,9 @@ def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
     return None
 
 
-def _places_read(*loops: cst.CSTNode) -> set[str]:
-    """Return the loads of loops."""
-    return {plain_code(call) for loop in loops for call in calls_within(loop, "tl.load")}
+def _places_read(loop: cst.CSTNode) -> int:
+    """Return how many loads a loop has, without those that are written again."""
+    return len({plain_code(call) for call in calls_within(loop, "tl.load")})
 
 
 def _axes_of_start(name: str, before: Body) -> int:

@@ -454,6 +454,7 @@ def test_what_follows_a_row_s_statistics_takes_rows_as_well(is_right, source):
         ("mask = i < total", "mask = i < total - 1"),
         ("SIZE=64", "SIZE=32"),
         ("x_ptr + i, mask", "q_ptr + i // n * n + n - 1 - i % n, mask"),  # in place, backwards
+        ("ratio + 0.5", "tl.cumsum(ratio, axis=0)"),  # of a block that would be another
     ],
 )
 def test_elements_that_are_not_all_of_a_row_stay_apart(old, new):
