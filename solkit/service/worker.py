@@ -38,12 +38,41 @@ class _UnwantedError(BaseException):
     """The job was cancelled, or is another worker's now."""
 
 
+class _JobEnds:
+    """Writes how jobs ended, until the process leaves: what it is on is queued again then.
+
+    A job that is under way loses its temporary files and its processes meanwhile, and fails.
+    """
+
+    def __init__(self) -> None:
+        self._writing = threading.RLock()  # SIGTERM may arrive within `stop`
+        self._is_stopped = False
+
+    def write(self, write: Callable[[], object]) -> None:
+        """Write how a job ended, for which somebody waits; again if the disk is full, say."""
+        while True:
+            try:
+                with self._writing:
+                    if not self._is_stopped:
+                        write()
+                return
+            except (StorageError, sqlite3.OperationalError):
+                traceback.print_exc()
+                time.sleep(_POLL_S)
+
+    def stop(self) -> None:
+        """Write nothing from now on."""
+        with self._writing:
+            self._is_stopped = True
+
+
 class _Worker:
     """Threads that take jobs from one queue."""
 
     def __init__(self, how: QueueSettings, answers: int) -> None:
         self._how, self._answers = how, answers
         self._store, self._workshop = JobStore(how.state), JobHandlers(how)
+        self._ends = _JobEnds()
         self._queued = threading.Semaphore(0)  # jobs that no thread has looked for yet
 
     def start(self) -> None:
@@ -72,26 +101,28 @@ class _Worker:
 
         try:
             result = self._workshop.perform(job.kind, job.request, job.owner, tell)
-            self._write_end(lambda: self._store.finish(job, result))
+            self._ends.write(lambda: self._store.finish(job, result))
         except _UnwantedError:
             pass  # it was cancelled: nobody waits for an answer
         except SolkitError as error:
             kind, message = _error_kind(error), str(error)
-            self._write_end(lambda: self._store.fail(job, kind, message))
+            self._ends.write(lambda: self._store.fail(job, kind, message))
         except Exception as error:
             traceback.print_exc()
             message = f"{type(error).__name__}: {error}"
-            self._write_end(lambda: self._store.fail(job, "WorkerError", message))
+            self._ends.write(lambda: self._store.fail(job, "WorkerError", message))
 
-    def _write_end(self, write: Callable[[], object]) -> None:
-        """Write how a job ended, for which somebody waits; again if the disk is full, say."""
-        while True:
-            try:
-                write()
-                return
-            except (StorageError, sqlite3.OperationalError):
-                traceback.print_exc()
-                time.sleep(_POLL_S)
+    def leave(self) -> NoReturn:
+        """End with all children; what they were on is queued again.
+
+        The folder for temporary files is this process's own, if a desk started it. It is removed
+        here as well, since a server that was killed removes nothing.
+        """
+        self._ends.stop()
+        folder = Path(tempfile.gettempdir())
+        if folder.name.startswith(TEMPORARY):
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
 
 
 def _error_kind(error: SolkitError) -> str:
@@ -114,22 +145,10 @@ def main(settings: str) -> NoReturn:
     os.dup2(2, 1)  # whatever else prints must not answer
     worker = _Worker(from_json(QueueSettings, json.loads(settings)), answers)
     worker.start()
-    signal.signal(signal.SIGTERM, lambda *_: _leave_with_children())
+    signal.signal(signal.SIGTERM, lambda *_: worker.leave())
     for _ in sys.stdin:
         worker.wake()
-    _leave_with_children()
-
-
-def _leave_with_children() -> NoReturn:
-    """End with all children; what they were on is queued again.
-
-    The folder for temporary files is this process's own, if a desk started it. It is removed here
-    as well, since a server that was killed removes nothing.
-    """
-    folder = Path(tempfile.gettempdir())
-    if folder.name.startswith(TEMPORARY):
-        shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)
+    worker.leave()
 
 
 if __name__ == "__main__":

@@ -53,8 +53,16 @@ def test_how_a_job_ended_is_written_again_if_the_disk_was_full(monkeypatch):
             raise error
         written.append(1)
 
-    worker._Worker._write_end(None, write)
+    worker._JobEnds().write(write)
     assert written == [1]
+
+
+def test_a_job_that_loses_its_files_as_its_worker_leaves_has_not_failed():
+    ends, written = worker._JobEnds(), []
+    ends.write(lambda: written.append("done"))
+    ends.stop()
+    ends.write(lambda: written.append("failed"))
+    assert written == ["done"]
 
 
 def test_a_lab_that_does_not_close_keeps_no_other_job_waiting():
