@@ -15,7 +15,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     expand_names,
-    integer_literal,
     names_within,
     nodes_within,
     parenthesized,
@@ -90,8 +89,11 @@ def _own_size(
     code = render_code(node).removeprefix(f"{name}.{query}")[1:-1]
     if query not in ("shape", "size", "stride", "numel") or (query == "numel") != (not code):
         return None
-    sizes, axis = allocated_sizes(name, launcher), integer_literal(parse_expression(code or "0"))
-    if sizes is None or axis is None or not -len(sizes) <= axis < len(sizes):
+    sizes, is_number = allocated_sizes(name, launcher), code.removeprefix("-").isdigit()
+    if sizes is None or (code and not is_number):
+        return None  # ``shape[:2]`` is several sizes
+    axis = int(code or "0")
+    if not -len(sizes) <= axis < len(sizes):
         return None
     if query in ("shape", "size"):
         return sizes[axis]
