@@ -164,11 +164,11 @@ def _with_named_parts(function: JitFunction, program: str) -> list[cst.BaseState
         if is_operation(node, cst.FloorDivide, cst.Modulo) and render_code(node.left) == program
     ]
     divisors = {render_code(node.right) for node in nodes}
-    uses = sum(count_uses(statement, program) for statement in body)
     needed = {program, *names_within(*(node.right for node in nodes))}
-    places = [i for i, s in enumerate(body) if set(assigned_names(s)) & needed]
+    place = 1 + max(i for i, s in enumerate(body) if set(assigned_names(s)) & needed)
+    uses = [sum(count_uses(s, program) for s in part) for part in (body[:place], body[place:])]
     targets = Counter(assigned_names(*body))
-    if len(divisors) != 1 or uses != len(nodes) + 1 or any(targets[n] > 1 for n in needed):
+    if len(divisors) != 1 or uses != [1, len(nodes)] or any(targets[n] > 1 for n in needed):
         return body
     taken = set(function.names)
     names = {"//": free_name("program_m", taken), "%": free_name("program_n", taken)}
@@ -176,7 +176,6 @@ def _with_named_parts(function: JitFunction, program: str) -> list[cst.BaseState
     swaps: list[Swap] = [
         (node, cst.Name(names[render_code(node.operator).strip()])) for node in nodes
     ]
-    place = max(places) + 1
     behind = [replace_each(statement, swaps) for statement in body[place:]]
     return [*body[:place], *map(parse_statement, lines), *behind]
 

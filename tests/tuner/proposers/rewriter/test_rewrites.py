@@ -672,6 +672,13 @@ def test_quotients_of_programs_need_no_names(is_right):
     (variant,) = variants(Grouped(), MOVING_MATMUL, M=70, N=40, K=16)
     assert "program_m, program_n = tl.swizzle2d(" in variant
     assert is_right(variant, MOVING_MATMUL, M=70, N=40, K=16)
+    by_params = MOVING_MATMUL.replace("    wide = tl.cdiv(N, BLOCK_N)\n", "")
+    by_params = by_params.replace("pid // wide", "pid // tl.cdiv(N, BLOCK_N)")
+    moved = by_params.replace(
+        "offs_n = pid % wide", "N += 0\n    offs_n = pid % tl.cdiv(N, BLOCK_N)"
+    )
+    assert moved.count("pid") == 3
+    assert not variants(Grouped(), moved, M=70, N=40, K=16)  # quotients ahead are of another size
 
 
 @pytest.mark.parametrize("rewrite", [Grouped(), Persistent()])
