@@ -19,7 +19,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     program_axis,
 )
-from solkit.tuner.proposers.rewriter._equal_sizes import spelled_size
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -55,6 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import argument_bases, as_blocked_loop
 from solkit.tuner.proposers.rewriter._weighted_sums import addends_of
+from solkit.tuner.proposers.rewriter.flat_grids import spelled_size
 from solkit.tuner.proposers.rewriter.flat_index import Flat, divisors_of, flat_index
 from solkit.tuner.proposers.rewriter.fusion import with_signature
 
@@ -344,8 +344,7 @@ def _is_product(total: str, rows: str, length: str, launch: Launch) -> bool:
 
     So it is of ``x.numel() // size`` and a size of ``x``.
     """
-    sizes = map(parse_expression, (total, rows, length))
-    whole, count, size = (spelled_size(node, launch.launcher) for node in sizes)
+    whole, count, size = (spelled_size(c, launch) for c in (total, rows, length))
     tensor, _, method = whole.rpartition(".")
     if method == "numel()" and count == f"{whole}//{size}":
         return size.startswith((f"{tensor}.shape[", f"{tensor}.size("))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import straight_values, without_assignments
@@ -18,7 +20,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     renamed_function,
 )
-from solkit.tuner.proposers.rewriter._equal_sizes import spelled_size
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
@@ -124,16 +125,27 @@ def _without_factors(
         size = launcher_definition(size.value, launch.launcher) or size
     remaining = product_factors(size)
     for factor in product_factors(divisor):
-        same = [part for part in remaining if _spelled(part, launch) == _spelled(factor, launch)]
+        same = [
+            part for part in remaining if spelled_size(part, launch) == spelled_size(factor, launch)
+        ]
         if not same:
             return None
         remaining.remove(same[0])
     return " * ".join(remaining) or None
 
 
-def _spelled(code: str, launch: Launch) -> str:
+def spelled_size(code: str, launch: Launch) -> str:
     """Return a launcher's size as it is without names for others, in one form of rounding up."""
-    node = parse_expression(spelled_size(parse_expression(code), launch.launcher))
+    launcher = launch.launcher
+    counts = Counter(assigned_names(launcher))
+    params = {p.name.value for p in (*launcher.params.params, *launcher.params.kwonly_params)}
+
+    def value_of(name: str) -> cst.BaseExpression | None:
+        value = launcher_definition(name, launcher)
+        used = set() if value is None else names_within(value)
+        return None if any(counts[n] > (n not in params) for n in used) else value
+
+    node = expand_names(parse_expression(code), value_of)
     if is_operation(node, cst.FloorDivide) and (dividend := rounded_up(node)) is not None:
         node = parse_expression(f"triton.cdiv({render_code(dividend)}, {render_code(node.right)})")
     return compact_code(node.with_changes(lpar=[], rpar=[]))
