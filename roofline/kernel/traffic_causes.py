@@ -108,7 +108,7 @@ def _handed_over(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple
                 "megabytes": written.moved / 1e6,
                 "argument": written.access.argument,
                 "reader": read.kernel.name,
-                "read_as": _named(written, read),
+                "read_as": _reading_argument(written, read),
             }
             cause = describe_cause("hand-over", writer, written.access, **figures)
             yield written.moved + read.moved, cause
@@ -131,7 +131,7 @@ def _handed_on(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[f
             figures: dict[str, Value] = {
                 "megabytes": written.moved / kernel.count / 1e6,
                 "argument": written.access.argument,
-                "read_as": _named(written, read),
+                "read_as": _reading_argument(written, read),
                 "count": kernel.count,
             }
             yield moved, describe_cause("hand-over of steps", kernel, written.access, **figures)
@@ -158,8 +158,8 @@ def _are_apart(written: _Use, read: _Use) -> bool:
     return writes[0] == reads[0] and len(writes) == launch.count
 
 
-def _named(written: _Use, read: _Use) -> str:
-    """Return what is read, and how it is known to be what was written, if it is not sure."""
+def _reading_argument(written: _Use, read: _Use) -> str:
+    """Return the argument that is read, marked where only its size says that it was written."""
     is_guess = _share_a_storage(written, read) is None
     return read.access.argument + (", to judge by its size" if is_guess else "")
 

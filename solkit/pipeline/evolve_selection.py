@@ -42,7 +42,7 @@ _MOST_WRONG = 3
 _MOST_GATES = 3
 """Times that a winner is judged at the gate, each with more left to the original."""
 _TIMED = (Difference.SLOWER, Difference.NOT_SHOWN, Difference.FASTER)
-"""What a comparison shows where both are right and the conditions were."""
+"""Differences that a comparison shows if both outputs are right and conditions were stable."""
 _MOST_SMALLER = 3
 """Sizes of a held-out shape that are tried where the GPU's memory is too small for it."""
 _SMALLER_SHARE = 1 / 8

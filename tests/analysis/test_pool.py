@@ -51,7 +51,7 @@ class Gate:
 
 
 class Worker:
-    """Its first answer takes `READY_S` of the clock, with "long" ten times that."""
+    """Worker whose first answer takes `READY_S` of the clock, ten times that for "long"."""
 
     created: list[Worker]
     gates: dict[str, Gate]

@@ -1,4 +1,4 @@
-"""How variants are checked, studied, compiled, ranked and measured; at which shapes practised."""
+"""Checks, studies, compiling, ranking and measuring of variants, and the shapes of practice."""
 
 from __future__ import annotations
 
