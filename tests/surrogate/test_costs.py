@@ -7,11 +7,12 @@ import zipfile
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 import pytest
 
 pytest.importorskip("xgboost")
+pytest.importorskip("polars")
 
+import polars as pl
 from synthetic import CARD, QUICK, table
 
 from solkit.core import Depth
