@@ -44,6 +44,17 @@ NATIVE = {
         "    return start.scatter_reduce(0, places, x, 'amax') + 1",
     ),
     "in_place": ("x: (13, 77); y: (13, 77)", "x.mul_(2).add_(y)\n    return x, y.sum()"),
+    "in_place_composites": (
+        "x: (13, 77)",
+        "words = (x * 9).int()\n"
+        "    words |= 1\n"
+        "    words[1:] ^= words[:-1].clone()\n"
+        "    words &= 255\n"
+        "    words <<= 2\n"
+        "    words >>= 1\n"
+        "    x.square_().clip_(0, 2)\n"
+        "    return words",
+    ),
 }
 """A body for each reference, on inputs of these shapes."""
 
@@ -98,6 +109,11 @@ FILES = {
 
 REFUSED = {
     "dropout": ("return F.dropout(x, 0.5)", "draws random numbers"),
+    "generator": (
+        "return x[torch.randperm(4, generator=torch.Generator().manual_seed(0))]",
+        "draws random numbers (aten.randperm",
+    ),
+    "unrolled": ("for _ in range(9000):\n        x = x * 2\n    return x", "over 8000 operators"),
     "random": ("return x + torch.rand_like(x)", "draws random numbers"),
     "value": ("return x * 2 if x.sum() > 0 else x", "depends on values"),
     "size": ("return x[x > 0]", "depends on values"),
@@ -127,6 +143,7 @@ TEXTS = {
     **{name: HEAD + textwrap.dedent(text) for name, text in FILES.items()},
 }
 QUICK = ("chain", "softmax", "product", "views", "in_place", "destination", "lists", "several")
+QUICK += ("in_place_composites",)
 ALL = pytest.param(tuple(TEXTS), marks=pytest.mark.slow)
 HELD = "HELD = torch.randn(())\n"
 BAD = {name: _native("x: (4, 6)", body, HELD) for name, (body, _) in REFUSED.items()}

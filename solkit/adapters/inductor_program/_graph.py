@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from unittest import mock
 import numpy as np
 import torch
 from torch._inductor.decomposition import select_decomp_table
+from torch._library.utils import lookup_op
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -22,10 +24,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.errors import InputError, SolkitError
 
 ATTENTION = "solkit_inductor.attention"
 """Replaces `scaled_dot_product_attention`, which asks a real GPU what it can do."""
+
+
+_libraries: list[torch.library.Library] = []  # what is registered lives as long as its library
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +99,8 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     """Trace a function of fake tensors; see `Tensors` for what it takes.
 
     Raises:
-        InputError: it cannot be one graph: it branches on values, draws random numbers, or writes
-            memory that several of its arguments share.
+        InputError: it cannot be one graph: it branches on values, draws random numbers, calls too
+            many operators, or writes memory that several of its arguments share.
     """
     leaves, form = tree_flatten((arguments.args, dict(arguments.kwargs)))
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
@@ -107,7 +113,8 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
             filled[at] = tensor
         args, kwargs = tree_unflatten(filled, form)
         state = dict(zip(names, tensors[len(places) :], strict=True))
-        results, structure = tree_flatten(function(state, *args, **kwargs))
+        with _RefusingCalls():
+            results, structure = tree_flatten(function(state, *args, **kwargs))
         computed: list[torch.Tensor] = []
         outputs[:] = [
             tree_unflatten([_describe_result(r, tensors, computed) for r in results], structure)
@@ -125,6 +132,7 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
         _inlining_constants(),
         _explaining_failure(),
     ):
+        _decompose_in_place()
         graph = make_fx(pure, select_decomp_table())(*inputs)
     graph.graph.eliminate_dead_code()
     _refuse_random(graph)
@@ -136,6 +144,23 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     written = tuple(_written_places(graph))
     _refuse_shared(every, written)
     return Traced(graph, every, tuple(held), outputs[0], values, written)
+
+
+@functools.cache
+def _decompose_in_place() -> None:
+    """Let tracing decompose operators that write an argument, as `|=`, `square_` and `clip_`.
+
+    Torch's `functionalize` knows those with kernels of their own. It takes the composite ones for
+    operators of an extension, and refuses them. `torch.compile` decomposes them, too.
+    """
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    library = torch.library.Library("aten", "IMPL", "Functionalize")
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd"):
+        if name.startswith("aten::") and not has_kernel(name, "Functionalize"):
+            operator = lookup_op(name)
+            if operator._schema.is_mutable:
+                library.impl(name, operator.decompose)
+    _libraries.append(library)
 
 
 def _distinct(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -193,14 +218,40 @@ def _explaining_failure() -> Iterator[None]:
         raise InputError(message) from error
 
 
+_MOST_CALLS = 8000
+"""Operators of a program. Inductor takes 5 ms or more for each, so more of them take over 40 s."""
+
+
+class _RefusingCalls(DispatchMode):
+    """Refuse a function's calls as early as they show that there will be no program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._calls += 1
+        if self._calls > _MOST_CALLS:
+            raise InputError(
+                f"it calls over {_MOST_CALLS} operators, as where a loop over steps is unrolled: "
+                "Inductor would take minutes"
+            )
+        if any(isinstance(value, torch._C.Generator) for value in (kwargs or {}).values()):
+            raise _random(func)  # a graph cannot hold a generator
+        return func(*args, **(kwargs or {}))
+
+
 def _refuse_random(graph: torch.fx.GraphModule) -> None:
     for node in graph.graph.nodes:
-        tags = getattr(node.target, "tags", ())
-        if torch.Tag.nondeterministic_seeded in tags:
-            raise InputError(
-                f"it draws random numbers ({node.target}), which a kernel cannot draw alike: "
-                "leave dropout out, or set its probability to 0"
-            )
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise _random(node.target)
+
+
+def _random(operator: Any) -> InputError:
+    return InputError(
+        f"it draws random numbers ({operator}), which a kernel cannot draw alike: "
+        "leave dropout out, or set its probability to 0"
+    )
 
 
 def _keep_strides(graph: torch.fx.GraphModule) -> None:
@@ -268,9 +319,8 @@ def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
 
 # ---------------------------------------------------------------------------------- attention
 
-_libraries: list[torch.library.Library] = []  # an operator lives as long as its library
 
-
+@functools.cache
 def _define_attention() -> None:
     namespace, name = ATTENTION.split(".")
     library = torch.library.Library(namespace, "DEF")
@@ -313,7 +363,6 @@ def _call_attention(
 @contextlib.contextmanager
 def _keeping_attention() -> Iterator[None]:
     """Keep attention one operator."""
-    if not _libraries:
-        _define_attention()
+    _define_attention()
     with mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _call_attention):
         yield
