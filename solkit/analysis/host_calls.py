@@ -26,9 +26,15 @@ from solkit.adapters import fake_cuda
 def recording_host_calls() -> Iterator[Counter[str]]:
     """Count calls that code of the user's makes of others' functions, by their names."""
     counts: Counter[str] = Counter()
+    importing: FrameType | None = None  # a module's lines run once in a process
 
     def noted(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "c_call" and fake_cuda.is_user_file(frame.f_code.co_filename):
+        nonlocal importing
+        if importing is not None:
+            importing = None if event == "return" and frame is importing else importing
+        elif frame.f_code.co_filename.startswith(_IMPORT):
+            importing = frame if event == "call" else None
+        elif event == "c_call" and fake_cuda.is_user_file(frame.f_code.co_filename):
             counts.update(_name_of_builtin(arg))
         elif event == "call" and _is_called_by_user(frame):
             counts[f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"] += 1
@@ -49,15 +55,15 @@ _HOOKS = ("__del__", "__getattr__", "__torch_function__", "__torch_dispatch__")
 else is in memory, for tensors' methods, and for a module's parameters."""
 _WEAK_REFERENCES = ("weakref", "_weakrefset")
 """Modules whose functions Python calls where an object ends that a weak reference names."""
-_GENERATED = ("<string>", "<frozen importlib")
-"""Begins of the files of what is not written out, or runs only where a module is imported first."""
+_IMPORT = "<frozen importlib"
+"""Begin of the files that import modules: what these call runs once in a process."""
 
 
 def _is_called_by_user(frame: FrameType) -> bool:
     """Tell whether a line of the user's calls a function that is not the user's."""
     code, caller = frame.f_code, frame.f_back
     is_hook = code.co_name in _HOOKS or frame.f_globals.get("__name__") in _WEAK_REFERENCES
-    if caller is None or is_hook or code.co_filename.startswith(_GENERATED):
+    if caller is None or is_hook or code.co_filename == "<string>":
         return False
     is_user = fake_cuda.is_user_file
     if not is_user(caller.f_code.co_filename) or is_user(code.co_filename):

@@ -54,6 +54,7 @@ class Practice:
     notes: list[str] = field(default_factory=list)
     _known: dict[tuple[str, str, str], list[VariantOutcome]] = field(default_factory=dict)
     _lost: set[str] = field(default_factory=set)  # shapes at which the processes failed
+    _guards: dict[str, Sequence[SizeBound]] = field(default_factory=dict)  # of joined files
 
     def shapes(self) -> list[Mapping[str, Value]]:
         """Return shapes to practise at, but for those that a recording lacks."""
@@ -221,6 +222,15 @@ class Practice:
             return None
         return breeding.archive.note(joined.variant.id, time_ms=best.time_ms, gap=best.gap)
 
+    def leaves_to_original(self, best: Bred, shape: Shape) -> bool:
+        """Tell whether a winner's file says that the original's launches run at a shape."""
+        if not self.evaluator.fits_one_shape(best.variant):
+            return self._are_outside([shape], self._guards.get(best.variant.id, ()))
+        original = self.evaluator.original
+        both = [replace(original.configuration, shape=at) for at in (shape, original.shape)]
+        there, here = map(self.evaluator.inputs_of, both)
+        return bool(there) and there != here
+
     def winner_of(self, best: Bred) -> str:
         """Return the id of the variant that a file leaves sizes of to the original, or its own."""
         return best.variant.parent or "" if best.variant.kind == SIZE_GUARD else best.variant.id
@@ -282,9 +292,10 @@ class Practice:
             self._note_once(f"{_NOT_LEFT}: {error}.")
             return None
         outside = " or ".join(bound.condition for bound in bounds)
+        self._guards[name := variant_id(source)] = bounds
         return replace(
             own,
-            id=variant_id(source),
+            id=name,
             source=source,
             parent=own.id,
             kind=SIZE_GUARD,
@@ -320,7 +331,11 @@ class Practice:
             self._configuration_of(best.variant, best.params), configuration
         ):
             return self._add_unmeasured(breeding, best, joined)
-        outcome = self._time_at_shape(Bred(joined, params=best.params), configuration.shape)
+        same = Bred(joined, params=best.params)
+        for _ in range(2):  # what disturbs only adds time
+            outcome = self._time_at_shape(same, configuration.shape)
+            if outcome.time_ms is None or outcome.time_ms <= _AS_FAST * best.time_ms:
+                break
         if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
             why = outcome.why or "it is slower than without"
             self.notes.append(f"{_NOT_LEFT}: {why}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -15,6 +17,7 @@ import triton.testing
 
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis import cuda
+from solkit.analysis.host_calls import recording_host_calls
 from solkit.analysis.launch_identity import compiled_identity, launch_identity
 from solkit.analysis.triton.capture import capture
 from solkit.kernelfiles import Workload
@@ -157,6 +160,11 @@ def ask_kinds(x):
     return is_own and LAYER.weight.requires_grad
 
 
+def import_first(_):
+    sys.modules.pop("markupsafe", None)
+    __import__("markupsafe")
+
+
 PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
 ALIKE = [
     ((tuned(), {}), (tuned(), {})),
@@ -168,6 +176,7 @@ ALIKE = [
     ((copied_first, {}), (copied_first_elsewhere, {})),  # operators on other lines
     ((tuned(), {}), (tuned(add_before), {"before": ask_sizes})),  # as guards of sizes do
     ((tuned(), {}), (tuned(), {"before": ask_kinds})),  # as those of a reference's program do
+    ((tuned(), {}), (tuned(), {"before": import_first})),  # once in a process
     ((tuned(reset_to_zero=["out"]), {}), (tuned(add_before, reset_to_zero=["out"]), {})),
 ]
 HOOKED = [triton.Config(c.kwargs, num_warps=c.num_warps, pre_hook=zero_out) for c in CONFIGS]
@@ -240,6 +249,15 @@ def test_each_of_several_launches_of_a_kernel_counts_with_its_arguments(identiti
     one, other = identities[3][place]
     assert one != other
     assert "" not in (one, other)
+
+
+def test_what_a_called_library_does_within_is_no_call_of_the_users():
+    """SolKit calls NumPy, too, while a call is recorded, and keeps results in a process."""
+    with recording_host_calls() as calls:
+        np.unique(np.array([2, 1]))
+        time.sleep(0.0)
+    assert {"numpy.array", "time.sleep"} <= set(calls)
+    assert "numpy.ndarray.sort" not in calls
 
 
 def code_identity(binary=None, n=200, **options):

@@ -133,6 +133,13 @@ def test_a_file_that_is_slower_or_wrong_does_not_replace_the_winner(outcome):
     assert len(notes) == 1
 
 
+def test_a_file_that_is_slower_once_is_timed_again():
+    world, times = World(RIGHT), iter([1.9, 1.01])
+    world.measure = lambda *_: VariantOutcome(Verdict.CORRECT, next(times))
+    result, _ = winner(world, at(500, 0.5))
+    assert result.time_ms == 1.01
+
+
 def test_a_file_that_launches_what_the_winner_does_is_not_measured():
     world = World(VariantOutcome(Verdict.WRONG, why="It was measured."))
     world.is_same = True
@@ -150,6 +157,19 @@ def test_a_references_program_leaves_all_other_sizes_to_the_original_already():
     practice = Practice(world, 20.0)
     assert practice.leave_small_inputs(SimpleNamespace(archive=archive), best, []) is best
     assert practice.notes == []
+
+
+def test_what_a_file_leaves_to_the_original_follows_from_its_sizes():
+    world = World(RIGHT)
+    world.inputs_of = lambda configuration: {"x": ((configuration.shape["M"],), (1,))}
+    archive, practice = Archive(world.original.variant), Practice(world, 20.0)
+    archive.add(Variant("second", AFTER, "first"))
+    archive.add(Variant("program", AFTER + "\n", "first", proposer=COMPILED))
+    best = archive.note("second", time_ms=1.0)
+    joined = practice.leave_small_inputs(SimpleNamespace(archive=archive), best, [])
+    winners = joined, best, archive["program"]
+    left = [[practice.leaves_to_original(w, {"M": m}) for m in (999, 1000)] for w in winners]
+    assert left == [[True, False], [False, False], [True, False]]
 
 
 def test_a_problem_of_one_shape_needs_no_such_file():

@@ -59,12 +59,15 @@ def report_earlier_guesses(*sentences: str) -> None:
 
 
 def _folders_of_others() -> tuple[str, ...]:
-    """Return the folders of torch, Triton, SolKit and Python, whose code is not the user's."""
-    triton = importlib.util.find_spec("triton")
-    files = (torch.__file__, __file__, contextlib.__file__, triton and triton.origin)
-    torch_, package, python, *triton_ = (Path(file).parent for file in files if file)
-    solkit = package.parent.parent
-    return tuple(f"{folder}{os.sep}" for folder in (torch_, solkit, python, *triton_))
+    """Return the folders of torch, Triton, SolKit and Python, whose code is not the user's.
+
+    Nor is that of the packages with which these compute while a call is recorded.
+    """
+    specs = map(importlib.util.find_spec, ("triton", "numpy", "sympy", "mpmath"))
+    packages = (spec.origin for spec in specs if spec)
+    files = (torch.__file__, __file__, contextlib.__file__, *packages)
+    torch_, package, *others = (Path(file).parent for file in files if file)
+    return tuple(f"{folder}{os.sep}" for folder in (torch_, package.parent.parent, *others))
 
 
 _NOT_USERS = _folders_of_others()

@@ -84,8 +84,10 @@ class SizeBound:
 
     def holds(self, sizes: Sizes) -> bool:
         """Tell whether the variant's own launches run, as far as this size says."""
+        if (size := sizes.get(self.size)) is None:
+            return True
         most = math.inf if self.most is None else self.most
-        return self.least <= sizes[self.size] <= most and sizes[self.size] % self.factor == 0
+        return self.least <= size <= most and size % self.factor == 0
 
     @property
     def condition(self) -> str:
