@@ -53,7 +53,7 @@ from solkit.core import (
     canonical,
     variant_id,
 )
-from solkit.errors import SolkitError
+from solkit.errors import SolkitError, WorkerError
 from solkit.measure.checking.remedies import remedy_of
 from solkit.spans import span
 from solkit.tuner.common_failure import failure_reason
@@ -112,7 +112,8 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 
 
 Streams = Sequence[tuple[Proposer, Iterator[Proposal]]]
-Answers = list[tuple[Proposer, "list[Proposal] | SolkitError"]]
+Answers = list[tuple[Proposer, list[Proposal], "SolkitError | None"]]
+"""What each proposer gave, and what ended it."""
 """What each proposer gave, or why it gave nothing."""
 
 
@@ -643,14 +644,21 @@ class EvolutionSearch:
 
     def _chosen_variants(self, answers: Answers, parent: str, number: int) -> Iterator[Variant]:
         """Yield the proposals that the bandit chooses, so many of each proposer."""
-        for proposer, proposals in answers:
-            if isinstance(proposals, SolkitError):
-                name = proposer.name or "The model"  # a file of no answers names none
-                self.notes.append(f"{name} was not asked again: {proposals}")
-                self._open.remove(proposer)
-                continue
+        for proposer, proposals, error in answers:
+            if error is not None:
+                self._note_end(proposer, error)
             for proposal in self._bandit.chosen(self._new_proposals(proposals), number):
                 yield _variant_of_proposal(proposal, parent, proposer.name)
+
+    def _note_end(self, proposer: Proposer, error: SolkitError) -> None:
+        """Note what ended a proposer: on one parent, if its process failed there; else for good."""
+        name = proposer.name or "The model"  # a file of no answers names none
+        if isinstance(error, WorkerError):
+            note = f"{name} ended early on a variant: {error}"
+            self.notes += [note] if not self._is_over and note not in self.notes else []
+            return
+        self.notes.append(f"{name} was not asked again: {error}")
+        self._open.remove(proposer)
 
     def _new_proposals(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         distinct = {variant_id(proposal.source): proposal for proposal in proposals}
@@ -841,11 +849,14 @@ def _ask_proposers(streams: Streams, number: int) -> Answers:
     """Return what comes next of each proposer; this changes nothing of the search."""
     answers: Answers = []
     for proposer, proposals in streams:
-        try:
-            with span("proposing"):
-                answers.append((proposer, list(itertools.islice(proposals, number))))
-        except SolkitError as error:
-            answers.append((proposer, error))
+        given: list[Proposal] = []
+        ended_by: SolkitError | None = None
+        with span("proposing"):
+            try:
+                given.extend(itertools.islice(proposals, number))  # what precedes an error is kept
+            except SolkitError as error:
+                ended_by = error
+        answers.append((proposer, given, ended_by))
     return answers
 
 

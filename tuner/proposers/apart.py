@@ -17,10 +17,11 @@ import contextlib
 import importlib
 import os
 import pickle
+import traceback
 from collections.abc import Iterator
 
 from solkit.core import Brief, Proposal
-from solkit.errors import JobDiedError, SolkitError, WorkerError
+from solkit.errors import SolkitError, WorkerError
 from solkit.processes.channel import Channel, ClosedError
 from solkit.processes.forkserver import Fork, ForkServer
 from solkit.processes.host import Host
@@ -34,7 +35,8 @@ _LIMIT_S = 120.0
 class Apart:
     """A proposer that runs in a process for each brief, and only as far as variants are taken.
 
-    Where no process can be started it runs here. One that dies has written its last variant.
+    Where no process can be started it runs here. One that dies has written its last variant, which
+    is followed by a `solkit.errors.WorkerError`.
 
     Args:
         proposer: picklable.
@@ -71,10 +73,7 @@ class Apart:
 
 
 def _next_proposal(host: Host[Fork]) -> Proposal | None:
-    try:
-        frame = host.call({"next": True}, limit_s=_LIMIT_S)
-    except JobDiedError:
-        return None
+    frame = host.call({"next": True}, limit_s=_LIMIT_S)
     answer: Proposal | SolkitError | None = pickle.loads(frame.payload)
     if isinstance(answer, SolkitError):
         raise answer
@@ -102,3 +101,7 @@ def serve(job: bytes, descriptor: int) -> None:
             channel.send({"given": False}, pickle.dumps(None))
         except SolkitError as error:
             channel.send({"given": False}, pickle.dumps(error))
+        except Exception as error:  # a fault of ours, which must not look like an end
+            traceback.print_exc()
+            told = WorkerError(f"writing variants raised {type(error).__name__}: {error}")
+            channel.send({"given": False}, pickle.dumps(told))

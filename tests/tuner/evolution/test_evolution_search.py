@@ -23,7 +23,7 @@ from solkit.core import (
     Verdict,
     variant_id,
 )
-from solkit.errors import UnsupportedError
+from solkit.errors import UnsupportedError, WorkerError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
 from solkit.tuner.evolution.evolution_search import EvolutionSearch
@@ -142,6 +142,14 @@ class Broken:
     def propose(self, brief):
         raise UnsupportedError("no key")
         yield
+
+
+class Faulty(Proposer):
+    """Fails behind its last proposal."""
+
+    def propose(self, brief):
+        yield from super().propose(brief)
+        raise WorkerError("KeyError: 'axis'")
 
 
 def bred(
@@ -334,6 +342,12 @@ def test_a_proposer_that_cannot_go_on_is_not_asked_again_and_the_others_are(name
     breeding, _, _ = bred(broken, Proposer("0.4 fuse"))
     assert breeding.archive.best.variant.source == "0.4 fuse"
     assert breeding.notes == [f"{named} was not asked again: no key"]
+
+
+def test_what_precedes_a_proposers_fault_is_measured_and_the_fault_is_told_once():
+    breeding, _, _ = bred(Faulty("0.4 fuse"))
+    assert breeding.archive.best.variant.source == "0.4 fuse"
+    assert breeding.notes == ["made up ended early on a variant: KeyError: 'axis'"]
 
 
 def test_proposals_that_are_there_already_end_the_search():

@@ -26,6 +26,8 @@ class Counting:
             yield Proposal(f"{brief.source} {number}", "count", str(os.getpid()))
         if self.end == "fails":
             raise UnsupportedError("no key")
+        if self.end == "has a fault":
+            raise KeyError("axis")
         if self.end == "dies":
             os._exit(1)
 
@@ -48,18 +50,25 @@ def apart():
     first.close()
 
 
-@pytest.mark.parametrize("end", ["", "dies"])
-def test_variants_come_from_a_process_of_their_own_until_it_ends(apart, brief, end):
-    proposals = list(apart(end).propose(brief))
+def test_variants_come_from_a_process_of_their_own(apart, brief):
+    proposals = list(apart().propose(brief))
     assert [proposal.source for proposal in proposals] == ["source 0", "source 1"]
     (pid,) = {int(proposal.intent) for proposal in proposals}
     assert pid != os.getpid()
 
 
-def test_what_a_proposer_raises_is_raised_here_behind_what_it_gave(apart, brief):
-    proposals = apart("fails").propose(brief)
+@pytest.mark.parametrize(
+    ("end", "error", "text"),
+    [
+        ("fails", UnsupportedError, "^no key$"),
+        ("has a fault", WorkerError, "KeyError: 'axis'"),
+        ("dies", WorkerError, "ended with exit code 1"),
+    ],
+)
+def test_what_ends_a_proposer_is_raised_here_behind_what_it_gave(apart, brief, end, error, text):
+    proposals = apart(end).propose(brief)
     assert [next(proposals).source for _ in range(2)] == ["source 0", "source 1"]
-    with pytest.raises(UnsupportedError, match="no key"):
+    with pytest.raises(error, match=text):
         next(proposals)
 
 

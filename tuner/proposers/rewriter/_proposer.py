@@ -9,7 +9,9 @@ import itertools
 import random
 import re
 import symtable
+import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -425,6 +427,9 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, facts: Facts) -> Iterator[_Ste
                 )
     except (ParserSyntaxError, CSTValidationError, SyntaxError):
         return  # the text is written in a way that this rewrite does not know
+    except Exception:  # a fault of this rewrite, which leaves the others
+        print(f"solkit: the rewrite {rewrite.kind!r} failed:", file=sys.stderr)
+        traceback.print_exc()
 
 
 @functools.lru_cache(256)

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -74,6 +74,7 @@ from solkit.tuner.proposers.rewriter.late_quotients import with_late_quotients
 from solkit.tuner.proposers.rewriter.launch_copies import (
     with_own_functions,
     without_decided_branches,
+    without_decided_options,
     without_host_loops,
     without_shared_functions,
 )
@@ -107,7 +108,8 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
         return source
     plain_arguments = functools.partial(with_plain_arguments, recorded=dict(recorded))
     written_out = (plain_arguments, with_plain_functions, plain_arguments)
-    changes = (_in_lines, _with_model, *written_out, without_other_devices)
+    laid_out = (_in_lines, _in_one_line, without_decided_options)
+    changes = (*laid_out, _with_model, *written_out, without_other_devices)
     split = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)
     for change in (*changes, *inlined, with_decorated_arguments, *split):
@@ -183,6 +185,56 @@ def _in_lines(tree: cst.Module) -> cst.Module:
     if not any(isinstance(node, cst.SimpleStatementSuite) or _has_several(node) for node in nodes):
         return tree  # most: to visit a module makes each of its nodes again
     return cst.ensure_type(tree.visit(_Lines()), cst.Module)
+
+
+_OPEN = (
+    *(cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation),
+    *(cst.IfExp, cst.Attribute, cst.ConcatenatedString),
+)
+"""Expressions that break across lines only within the brackets of another."""
+_BLANKS = (
+    *("whitespace_before", "whitespace_after", "whitespace_between"),
+    *("whitespace_before_if", "whitespace_after_if"),
+    *("whitespace_before_else", "whitespace_after_else"),
+)
+
+
+def _broken_joints(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the parts where an expression without brackets of its own breaks across lines."""
+    if not isinstance(node, _OPEN) or node.lpar:
+        return []
+    joints = [getattr(node, "operator", None), getattr(node, "dot", None)]
+    joints += [target.operator for target in getattr(node, "comparisons", ())]
+    return [part for part in (node, *joints) if part is not None and _breaks(part)]
+
+
+def _breaks(part: cst.CSTNode) -> list[str]:
+    """Return the fields of a part that hold a break of the line."""
+    blanks = ((name, getattr(part, name, None)) for name in _BLANKS)
+    return [name for name, blank in blanks if isinstance(blank, cst.ParenthesizedWhitespace)]
+
+
+class _Joined(cst.CSTTransformer):
+    def __init__(self, joints: Sequence[cst.CSTNode]) -> None:
+        super().__init__()
+        self._joints = set(joints)
+
+    def on_leave(
+        self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
+    ) -> cst.CSTNodeT | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNodeT]:
+        if original_node not in self._joints:
+            return updated_node
+        blank = cst.SimpleWhitespace("" if isinstance(updated_node, cst.Dot) else " ")
+        return updated_node.with_changes(**dict.fromkeys(_breaks(updated_node), blank))
+
+
+def _in_one_line(tree: cst.Module) -> cst.Module:
+    """Return the module with what breaks across lines within the brackets of another in one line.
+
+    Rewrites move such an expression, or read its code, without those brackets.
+    """
+    joints = [joint for node in nodes_within(tree) for joint in _broken_joints(node)]
+    return cst.ensure_type(tree.visit(_Joined(joints)), cst.Module) if joints else tree
 
 
 def _has_several(statement: cst.CSTNode) -> bool:

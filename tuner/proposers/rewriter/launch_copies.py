@@ -215,6 +215,29 @@ def without_decided_branches(tree: cst.Module) -> cst.Module:
     return without_decided_branches(with_each(tree, swaps)) if swaps else tree
 
 
+def without_decided_options(tree: cst.Module) -> cst.Module:
+    """Return the module without branches outside of functions that its own options decide.
+
+    An option is a name that the module assigns once, to a literal, such as a switch of autotuning.
+    """
+    branches = [statement for statement in tree.body if isinstance(statement, cst.If)]
+    if not branches:
+        return tree
+    outside = [s for s in tree.body if not isinstance(s, (cst.FunctionDef, cst.ClassDef))]
+    assigned = [*assigned_names(*outside)]
+    writable = [node.names for node in nodes_within(tree) if isinstance(node, cst.Global)]
+    assigned += [item.name.value for names in writable for item in names]
+    options = {
+        binding.target: value
+        for statement in tree.body
+        if (binding := single_assignment(statement)) and assigned.count(binding.target) == 1
+        if (value := _literal(binding.value)) is not _UNKNOWN
+    }
+    kept = {id(branch): kept_statements(branch, options) for branch in branches}
+    swaps = {place: statements for place, statements in kept.items() if statements is not None}
+    return with_each(tree, swaps) if swaps else tree
+
+
 def _decided_constants(launch: Launch) -> dict[str, object]:
     """Return constants of a launch that are literals, and no sizes of blocks."""
     sizes = size_names(launch.function.body)

@@ -249,6 +249,37 @@ def test_other_block_pointers_stay(old, new):
     assert "make_block_ptr" in canonical_form(HEADER + POINTERS.replace(old, new))
 
 
+def test_a_base_that_breaks_across_lines_is_read_in_one():
+    broken = POINTERS.replace(
+        "ptr(x, (M", "ptr(\n        x  # the first\n        + 2 * N\n        - N, (M"
+    )
+    plain = POINTERS.replace("ptr(x, (M", "ptr(x + 2 * N - N, (M")
+    assert "make_block_ptr" not in canonical_form(HEADER + broken)
+    assert canonical_form(HEADER + broken) == canonical_form(HEADER + plain)
+
+
+SWITCH = """
+TUNES = False
+if TUNES:
+    CONFIGS = [triton.Config({"A": n}, num_warps=2) for n in (8, 32)]
+else:
+    CONFIGS = [triton.Config({"A": 16}, num_warps=8)]
+
+
+@triton.autotune(CONFIGS, key=["N"])
+@triton.jit
+def copy("""
+
+
+def test_a_modules_switch_decides_what_a_function_is_tuned_over():
+    source = HEADER + POINTERS.replace("@triton.jit\ndef copy(", SWITCH).replace(", A=16)", ")")
+    assert "A=16, num_warps=8)" in canonical_form(source)
+    turned = source.replace("False", "True")
+    assert "A=8, num_warps=2)" in canonical_form(turned)
+    turn = "\n\ndef turn():\n    global TUNES\n    TUNES = True\n"
+    assert "@triton.autotune" in canonical_form(source + turn)
+
+
 def test_a_launcher_with_two_ends_is_not_inlined():
     source = HEADER + SCALED.replace("    M, N = x.shape\n", "    if x.numel() == 0:\n        return y\n    M, N = x.shape\n")  # fmt: skip  # noqa: E501
     source = source.replace("return run(x,", "return 1 * run(x,")  # else its value is the caller's
