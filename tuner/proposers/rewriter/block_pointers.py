@@ -39,7 +39,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parenthesized,
     parse_expression,
     parse_statement,
-    plain_code,
     range_loop,
     render_code,
     replace_each,
@@ -190,20 +189,14 @@ def _read(node: cst.FunctionDef, name: str) -> _BlockPointer | None:
     }
     taken = names_within(node)
     indices = [free_name(f"{name}_{axis}", taken) for axis in range(len(shape))]
-    base = _term(_line(parts[0]))
+    base = _term(render_code(parts[0]))
     return _BlockPointer(name, base, shape, strides, offsets, blocks, indices, frozenset(signed))
 
 
 def _items(node: cst.BaseExpression | None) -> list[str] | None:
     if not isinstance(node, (cst.Tuple, cst.List)):
         return None
-    return [_line(element.value) for element in node.elements]
-
-
-def _line(node: cst.BaseExpression) -> str:
-    """Return an expression's code on one line: brackets around it may have let it take several."""
-    code = render_code(node)
-    return plain_code(node) if "\n" in code else code
+    return [render_code(element.value) for element in node.elements]
 
 
 def _is_used_plainly(node: cst.FunctionDef, name: str, bindings: int, moved: int) -> bool:

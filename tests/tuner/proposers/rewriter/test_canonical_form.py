@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 from rewriting import HEADER, brief
 
@@ -222,12 +220,6 @@ def copy(x, y, M, N, A: tl.constexpr):
 def kernel(x, y):
     copy[(1,)](x, y, x.shape[0], x.shape[1], A=16)
 """
-
-
-def test_the_base_of_a_block_pointer_may_take_several_lines():
-    text = canonical_form(HEADER + POINTERS.replace("ptr(x,", "ptr(\n        x\n        + M,"))
-    assert "make_block_ptr" not in text
-    ast.parse(text)
 
 
 @pytest.mark.parametrize(
