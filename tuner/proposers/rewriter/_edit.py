@@ -73,11 +73,13 @@ class Parameter:
         name: of the parameter.
         default: what it is unless tuned.
         values: what may be tried; if the file's SPACE lists some already, both count.
+        most: of the values that SPACE lists; ``None`` for all.
     """
 
     name: str
     default: int
     values: tuple[int, ...]
+    most: int | None = None
 
 
 def changed_text(
@@ -354,6 +356,7 @@ def _extend_space_statement(
     key = f'"{parameter.name}"'
     present = _integer_literals(parse_expression(entries[key])) if key in entries else set()
     if present is not None:
+        present = {v for v in present if parameter.most is None or v <= parameter.most}
         entries[key] = _sorted_values({*parameter.values, *present}, parameter.default)
     text = ", ".join(f"{name}: {values}" for name, values in entries.items())
     if len(text) > _WIDTH - len("SPACE = {}"):

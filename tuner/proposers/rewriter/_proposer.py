@@ -411,6 +411,7 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, facts: Facts) -> Iterator[_Ste
     from libcst import CSTValidationError, ParserSyntaxError
 
     from solkit.tuner.proposers.rewriter._parse import parse_kernel
+    from solkit.tuner.proposers.rewriter.operands import with_fewest_passes
 
     text = parse_kernel(step.source)
     if text is None:
@@ -419,9 +420,10 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, facts: Facts) -> Iterator[_Ste
     try:
         for variant in _variants_of_alike(rewrite, text, facts):
             if undefined_names(variant.source) <= undefined_names(step.source):
+                is_new = '"ieee"' not in step.source  # sums that become products
                 yield replace(
                     step,
-                    source=variant.source,
+                    source=with_fewest_passes(variant.source, facts) if is_new else variant.source,
                     kinds=kinds,
                     intents=(*step.intents, variant.intent),
                 )

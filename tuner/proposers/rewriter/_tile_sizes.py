@@ -66,6 +66,11 @@ def is_product(launch: Launch) -> bool:
     return bool(calls_within(launch.function.node, "tl.dot"))
 
 
+def least_side(launch: Launch) -> int:
+    """Return the shortest side that a block of a launch may have."""
+    return _LEAST_OF_PRODUCT if is_product(launch) else 1
+
+
 def tile_values(launch: Launch, tile: Tile) -> tuple[int, ...]:
     """Return values to tune: those of a loop's step do not make its trips far more."""
     values = _side_values(launch)
@@ -109,7 +114,7 @@ def larger_defaults(launch: Launch, tiles: list[Tile], facts: Facts) -> Mapping[
     }
     steps_of_loops = [t.name for t in tiles if not t.tiles_grid and t.name in covered]
     for name in steps_of_loops:  # a trip takes no more than there is
-        larger[name] = min(larger[name], max(covered[name], _LEAST_OF_PRODUCT))
+        larger[name] = min(larger[name], max(covered[name], least_side(launch)))
     return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
 
 

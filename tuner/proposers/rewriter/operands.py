@@ -30,7 +30,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
-from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
+from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, parse_kernel
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_ends import chooses_larger
@@ -114,6 +114,13 @@ def admitted_precisions(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield precisions that each product of the reference admits, and the bound's words."""
     if facts.brief.result is not None:
         yield from triton_precisions(facts.brief.result.bound)
+
+
+def with_fewest_passes(source: str, facts: Facts) -> str:
+    """Return a file whose exact products take as few passes as the tolerance admits."""
+    text = parse_kernel(source) if '"ieee"' in source else None
+    offered = [] if text is None else Precision().variants(text, facts)
+    return min((v.source for v in offered), key=lambda s: s.count('"tf32x3"'), default=source)
 
 
 _SENSITIVE = "before an exponential"

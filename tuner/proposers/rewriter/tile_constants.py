@@ -6,7 +6,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -63,6 +63,7 @@ from solkit.tuner.proposers.rewriter._tile_sizes import (
     is_product,
     larger_defaults,
     largest_block,
+    least_side,
     size_under_flat_grid,
     tile_values,
     warps_of_product,
@@ -302,7 +303,7 @@ def _divisors(launch: Launch) -> dict[str, list[cst.BaseExpression]]:
     """Return constants that are numbers, with the divisors of the grid that each one is.
 
     In ``cdiv(M, 32) * cdiv(N, 32)`` that is known of `BN` if the function has ``cdiv(N, BN)``; of
-    one that is left over, too.
+    one that is left over, too, if the function divides nothing else by it.
     """
     places = [
         call
@@ -315,28 +316,28 @@ def _divisors(launch: Launch) -> dict[str, list[cst.BaseExpression]]:
         for name in sorted(block_constants(launch.function))
         if (value := integer_literal(launch.arguments.get(name))) is not None
     }
-    result: dict[str, list[cst.BaseExpression]] = {}
+    counted: dict[str, set[str]] = {name: set() for name in names}  # sizes that each one divides
     for call in calls_within(launch.function.node, "tl.cdiv"):
         size, name = (render_code(arg.value) for arg in call.args[:2])
-        mine = "" if size not in launch.arguments else render_code(launch.arguments[size])
-        for divisor in (place.args[1].value for place in places if _first_code(place) == mine):
-            if name in names and integer_literal(divisor) == names[name]:
-                result[name] = [divisor]
+        if name in names and size in launch.arguments:
+            counted[name].add(render_code(launch.arguments[size]))
+    result: dict[str, list[cst.BaseExpression]] = {}
+    for place in places:
+        divisor, size = place.args[1].value, render_code(place.args[0].value)
+        equal = [name for name, value in names.items() if value == integer_literal(divisor)]
+        if len(mine := [name for name in equal if size in counted[name]]) == 1:
+            result.setdefault(mine[0], []).append(divisor)
     numbers = {integer_literal(node) for node in _integers_in(launch.function.node)}
     for name, value in names.items():
         taken = {id(node) for nodes in result.values() for node in nodes}
         rest = [p.args[1].value for p in places if id(p.args[1].value) not in taken]
         alike = [node for node in rest if integer_literal(node) == value]
-        others = [n for n, v in names.items() if v == value and n not in result]
-        if name not in result and len(alike) == len(others) == 1:
+        others = [n for n, v in names.items() if v == value and not counted[n] and n not in result]
+        if others == [name] and len(alike) == 1:
             result[name] = alike
         elif list(names.values()).count(value) == 1 and value not in numbers and alike:
             result[name] = [*result.get(name, []), *alike]  # one size of several axes
     return result
-
-
-def _first_code(call: cst.Call) -> str:
-    return render_code(call.args[0].value)
 
 
 def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int | None:
@@ -365,8 +366,11 @@ def _with_tiles(
             continue
         groups = _group_sizes(text, launch, tile)
         numbers = [size for size in groups if isinstance(size, int)]
-        values = tuple(v for v in tile_values(launch, tile) if all(n % v == 0 for n in numbers))
-        most = max(covered.get(tile.name, 0), tile.value, values[0] if values else 0)
+        known = max(covered.get(tile.name, tile.value), least_side(launch))
+        value = tile.value if tile.tiles_grid else min(tile.value, known)  # no trip has more
+        values = tile_values(launch, replace(tile, value=value))
+        values = tuple(v for v in values if all(n % v == 0 for n in numbers))
+        most = max(covered.get(tile.name, 0), value, values[0] if values else 0)
         values = tuple(v for v in values if tile.name not in covered or v <= most)
         default = defaults.get(tile.name, tile.value)
         while any(number % default for number in numbers) and default > tile.value:
@@ -399,7 +403,9 @@ def _with_tiles(
         if guard is not None:
             guarded = with_each(replaced.tree, {id(place): [guard, place]})
             replaced = read_module(guarded) or replaced
-        tree = changed_tree(replaced, parameters=[Parameter(name, default, values)])
+        uses = [render_code(v) for one in text.launches for v in one.arguments.values()].count(name)
+        limit = known if tile.name in covered and not tile.tiles_grid and uses <= 1 else None
+        tree = changed_tree(replaced, parameters=[Parameter(name, default, values, limit)])
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
     return text

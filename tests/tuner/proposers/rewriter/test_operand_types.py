@@ -50,7 +50,7 @@ def test_a_sum_of_wide_weights_and_loaded_values_becomes_a_product_of_one_type(i
     assert product in CAUSAL
     source = CAUSAL.replace(product, "tl.sum(p[:, :, None] * v[None, :, :], axis=1)")
     (variant,) = variants(Operands(), canonical(source), S=40)
-    assert "tl.dot(p, v.to(tl.float32))" in variant
+    assert 'tl.dot(p, v.to(tl.float32), input_precision="ieee")' in variant
     assert is_right(variant, source, S=40)
 
 
@@ -63,7 +63,8 @@ def test_a_sum_of_wide_weights_and_loaded_values_becomes_a_product_of_one_type(i
     ],
 )
 def test_factors_that_are_widened_behind_their_axes_are_a_product(product):
-    assert as_product(parse_expression(product), 2) == "tl.dot(q.to(tl.float32), tl.trans(k))"
+    exact = 'tl.dot(q.to(tl.float32), tl.trans(k), input_precision="ieee")'
+    assert as_product(parse_expression(product), 2) == exact
 
 
 def test_a_factor_of_a_function_of_its_axes_is_none():

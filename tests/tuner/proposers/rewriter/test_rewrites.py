@@ -252,9 +252,9 @@ def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
     blocks = rewritten(Vectorise(), HALF_ATTENTION, **shape)
     rows = [item for item in variants(Rows(), blocks, **shape) if "row_mask" in item]
     (variant,) = variants(Operands(), rows[0].removeprefix(HEADER), **shape)
-    assert "score = tl.dot(q, tl.trans(k)) * scale" in variant
+    assert 'score = tl.dot(q, tl.trans(k), input_precision="ieee") * scale' in variant
     weights = "tl.where(j_mask[None, :], p, 0.0).to(v.dtype)"
-    assert f"tl.dot({weights}, tl.where(j_mask[:, None], v, 0.0))" in variant
+    assert f"tl.dot({weights}, tl.where(j_mask[:, None], v, 0.0), input_precision=" in variant
     assert variant.count(".to(tl.float32)") == 0  # all are as narrow as they were loaded
     assert is_right(_in_two_trips(variant).replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
     (tiled,) = variants(Tile(), HALF_ATTENTION, **shape)  # the three in one step
@@ -486,7 +486,7 @@ def test_sums_of_products_become_products(is_right):
         "tl.sum(a[:, :, None] * b[None, :, :], axis=1)",
     )
     (variant,) = variants(Operands(), slow, **SIDES)
-    assert "acc += tl.dot(a, b)" in variant
+    assert 'acc += tl.dot(a, b, input_precision="ieee")' in variant
     assert is_right(variant, slow, **SIDES)
 
 

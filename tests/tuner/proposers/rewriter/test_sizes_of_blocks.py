@@ -150,6 +150,16 @@ def test_equal_numbers_of_a_flat_grid_are_told_apart():
     assert "triton.cdiv(M, 32) * triton.cdiv(N, 32)" in lifted
 
 
+def test_a_block_of_a_loop_has_no_more_values_than_the_loop_has_trips():
+    source = ROWS_SUM.replace("o, k.shape[0],", "o, 8,").replace("BN=16", "BN=BN")
+    source = source.replace("def kernel(q, k)", "def kernel(q, k, *, BN=16)")
+    source = f'SPACE = {{"BN": [4, 8, 16, 32, 64]}}\n{source}'
+    facts = measured(source, (256, 1, 1), {"D": 64, "BN": 16}, M=256, D=64)
+    (variant,) = Retile().variants(function_of(source)[0], facts)
+    assert '"BN": [1, 2, 4, 8]' in variant.source
+    assert "BN=8" in variant.source
+
+
 def test_a_loop_has_a_block_of_its_own():
     shared = ROWS_SUM.replace("    row = tl.program_id(0)\n", "    row = tl.program_id(0) * R\n")
     shared = shared.replace("BN: tl.constexpr)", "BN: tl.constexpr, R: tl.constexpr)").replace(
@@ -285,6 +295,42 @@ def test_a_number_that_divides_more_than_is_changed_stays(old, new):
         source = source.replace("* triton.cdiv(N, 32),", "* t,")
     assert source != FLAT_SQUARES
     assert not any('"BLOCK": [' in v for v in variants(Constants(), source, M=80, N=96, K=64))
+
+
+GRAM = """
+def reference(x):
+    return x @ x.T
+
+
+def inputs(M=80, K=64, device="cuda"):
+    return (torch.randn(M, K, device=device),)
+
+
+@triton.jit
+def gram(x, y, M, K, R: tl.constexpr, C: tl.constexpr):
+    across = tl.cdiv(M, R)
+    m = tl.program_id(0) // across * R + tl.arange(0, R)
+    n = tl.program_id(0) % across * R + tl.arange(0, R)
+    acc = tl.zeros((R, R), tl.float32)
+    for step in range(tl.cdiv(K, C)):
+        k = step * C + tl.arange(0, C)
+        a = tl.load(x + m[:, None] * K + k, mask=(m[:, None] < M) & (k < K), other=0)
+        b = tl.load(x + n[:, None] * K + k, mask=(n[:, None] < M) & (k < K), other=0)
+        acc += tl.dot(a, tl.trans(b), input_precision="ieee")
+    tl.store(y + m[:, None] * M + n, acc, mask=(m[:, None] < M) & (n < M))
+
+
+def kernel(x):
+    M, K = x.shape
+    y = torch.empty(M, M, device=x.device)
+    gram[(triton.cdiv(M, 32) * triton.cdiv(M, 32),)](x, y, M, K, R=32, C=32)
+    return y
+"""
+
+
+def test_both_axes_of_a_square_follow_one_size_and_not_an_equal_one_of_a_loop():
+    (variant,) = variants(Constants(), GRAM, M=80, K=64)
+    assert "triton.cdiv(M, R) * triton.cdiv(M, R)" in variant
 
 
 CAPPED = """
