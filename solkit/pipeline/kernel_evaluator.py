@@ -174,14 +174,15 @@ class KernelEvaluator:
         from solkit.tuner.evolution.acquisition import Point
         from solkit.tuner.evolution.variant_evaluator import Study
 
+        endless = Study(point, refused=_TOO_LONG, is_telling=True, is_endless=True)
         if study is None:
-            return Study(point, refused=_TOO_LONG, is_telling=True)
+            return endless
         try:
             configuration, prospect = study.result()
         except InputError as error:
             return Study(point, refused=str(error))
         if self._takes_too_long(prospect):
-            return Study(point, refused=_TOO_LONG, is_telling=True)
+            return endless
         if refused := self._compile_error(prospect):
             alike = failure_reason(Verdict.DOES_NOT_COMPILE, refused) is not None
             return Study(point, refused=refused, is_telling=alike)

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from solkit.analysis.pool import AwaitedFutures, usable_cores
@@ -28,9 +27,10 @@ if TYPE_CHECKING:
 _LEAST_SLOTS, _SLOTS_SHARE = 3, 0.5
 """Candidates that are studied at a time: at the least, and as a share of the cores."""
 _LATE_S, _LATE_SHARE = 8.0, 4.0
-"""A study is late after so many seconds, and so many times the median of those before: most take 1
-to 5 s, and what takes longer mostly spills. One that was given up counts as long as it ran. If it
-did not, cores that others use would have all of them given up."""
+"""A study is late after so many seconds, and so many times what a third of those before took at
+the most: most take 1 to 5 s, and what takes longer mostly spills. One that was given up counts as
+long as it ran. If it did not, cores that others use would have all of them given up. By the median,
+half of the studies can have all others wait until a limit ends them: a search took 110 s."""
 
 T = TypeVar("T")
 
@@ -144,7 +144,8 @@ class StudiesAhead(Generic[T]):
         return running is not None and self._is_late(running)
 
     def _is_late(self, running: _Running) -> bool:
-        usual_s = median(self._took_s) if self._took_s else 0.0
+        took_s = sorted(self._took_s) or [0.0]
+        usual_s = took_s[min((len(took_s) + 1) // 3, len(took_s) - 1)]
         return self._age_s(running) > max(_LATE_S, _LATE_SHARE * usual_s)
 
     def _age_s(self, running: _Running) -> float:

@@ -41,6 +41,7 @@ import numpy as np
 from solkit.core import BETTER, HOPELESS, Configuration, Order, canonical
 from solkit.extras import library
 from solkit.surrogate.gaussian_process import GaussianProcess
+from solkit.tuner.evolution.compile_limits import CompileLimits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,6 +174,7 @@ class Frontier:
         self._telling: Counter[str] = Counter()  # failures that other parameters may share
         self._dropped: set[str] = set()
         self._dismissed: set[tuple[str, str]] = set()
+        self._compiling = CompileLimits()
         self._choices = 0
         self._scored: _Scored | None = None  # until something is learnt
 
@@ -190,6 +192,7 @@ class Frontier:
         What that changed is expected of those that are alike and were not: as if it were timed,
         with the error of the new forecast as its noise.
         """
+        self._compiling.note(point.configuration, is_endless=False)
         if point.key in self._points and point.key not in self._asked:
             self._scored = None
             self._first.setdefault(point.key, self._points[point.key])
@@ -218,6 +221,10 @@ class Frontier:
         self._telling[point.variant] += is_telling
         if self._telling[point.variant] >= _MOST_FAILURES and not self._succeeded(point.variant):
             self.drop(point.variant)
+
+    def tell_endless(self, point: Point) -> None:
+        """Record that compiling a candidate took too long: what is as large is hopeless."""
+        self._compiling.note(point.configuration, is_endless=True)
 
     def drop(self, variant: str) -> None:
         """Measure no more of a variant: it is wrong, or cheats."""
@@ -248,8 +255,11 @@ class Frontier:
     def is_hopeless(self, point: Point) -> bool:
         """Tell whether a candidate is expected to take over `HOPELESS` times the best time.
 
-        The interval of its forecast may be so wide that it promises a gain all the same.
+        The interval of its forecast may be so wide that it promises a gain all the same. Or some
+        that are no larger took too long to compile.
         """
+        if self._compiling.is_beyond(point.configuration):
+            return True
         if self.best_ms is None:
             return False
         mean = self._scores().expected.get(point.key, point.mean)

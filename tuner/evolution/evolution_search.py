@@ -408,6 +408,8 @@ class EvolutionSearch:
             self._dismiss(study.point, study.refused)
             if study.is_telling:
                 self._frontier.tell(study.point, None)
+            if study.is_endless:
+                self._frontier.tell_endless(study.point)
             return
         self._frontier.refine(study.point)
         if study.low_ms is not None:

@@ -54,12 +54,14 @@ class Study:
         low_ms: the least time by that forecast; ``None`` if there is none.
         refused: why it cannot be measured, a sentence; empty if it can.
         is_telling: whether other parameters of its variant may fail alike.
+        is_endless: whether that is because compiling it takes too long.
     """
 
     point: Point
     low_ms: float | None = None
     refused: str = ""
     is_telling: bool = False
+    is_endless: bool = False
 
 
 class VariantEvaluator(Protocol):

@@ -318,3 +318,20 @@ def test_a_refined_forecast_counts_until_the_candidate_is_timed_and_what_is_dism
     frontier.tell(fast, 4.0)
     frontier.refine(replace(fast, mean=9.0))
     assert frontier.believed([replace(fast, mean=2.0)])[0] == pytest.approx([2.0])
+
+
+def test_what_is_as_large_as_some_that_took_too_long_to_compile_is_hopeless_and_comes_last():
+    def sized(block, warps):
+        params = {"BLOCK": block, "num_warps": warps, "num_stages": block}
+        return Point("a", Configuration("a.py", "kernel", {}, params), 0.0, SD)
+
+    small, large, spread, other = sized(32, 4), sized(256, 4), sized(256, 32), point("b", 256)
+    frontier = Frontier()
+    frontier.add([large, small, spread, other])
+    frontier.tell_endless(sized(64, 4))
+    assert not frontier.is_hopeless(large)  # one may have had to wait for a core
+    frontier.tell_endless(sized(128, 4))
+    assert [p for p in (large, small, spread, other) if frontier.is_hopeless(p)] == [large]
+    assert frontier.foremost()[-1] == large
+    frontier.refine(large)  # it was compiled
+    assert not frontier.is_hopeless(large)
