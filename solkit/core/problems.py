@@ -41,8 +41,8 @@ class Problem:
     Attributes:
         name: the file's stem, or the problem folder's name for it.
         path: the file that holds the reference.
-        format: ``"native"``, ``"kernelbench"``, ``"triton"``, ``"sol-execbench"`` or
-            ``"flashinfer-bench"``.
+        format: ``"native"``, ``"kernelbench"``, ``"gpu-mode"``, ``"triton"``,
+            ``"sol-execbench"`` or ``"flashinfer-bench"``.
         reference: the reference's name in that file; ``None`` if it has none.
         sizes: the arguments of `inputs`, with their defaults; dtypes as ``"bfloat16"``.
         shapes: the workloads, each a subset of `sizes` with values; at least one, maybe ``{}``.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from solkit.errors import KernelFileError
-from solkit.kernelfiles import _kernelbench, _native, _triton
+from solkit.kernelfiles import _gpu_mode, _kernelbench, _native, _triton
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._loaded_modules import look_ahead
 from solkit.kernelfiles._source import import_file
@@ -43,6 +43,8 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
         from solkit.kernelfiles import _binary  # it loads the driver's fakes
 
         return _binary.load_binary(path, reference)
+    if _gpu_mode.recognises(path, reference):
+        return _gpu_mode.load_submission(path, reference)
     candidate = import_file(path)
     other = import_file(reference) if reference is not None else None
     for recognises, form in _FORMATS:
@@ -52,7 +54,7 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
         "does not say what is computed, or on which inputs: "
         f"`solkit init {Path(path).name}` writes a file that does. Expected one of: "
         "reference() and inputs() [and kernel()]; Model and get_inputs() [and ModelNew]; "
-        "ModelNew with --reference FILE; "
+        "ModelNew or custom_kernel() with --reference FILE; "
         f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it; "
         "a .cubin or .ptx with the same or --launch; "
         "a problem folder of SOL-ExecBench or FlashInfer-Bench",

@@ -36,6 +36,7 @@ class Workload:
         assumptions: about the inputs, each a sentence.
         destinations: makes the tensors that the candidate writes, its arguments after the inputs.
         again: makes the same workload on other inputs; ``None`` if that is not known.
+        check_of: makes `check` for inputs, where a problem's own comparison looks at them.
     """
 
     args: tuple[Any, ...]
@@ -48,6 +49,7 @@ class Workload:
     assumptions: tuple[str, ...] = ()
     destinations: Callable[[], tuple[torch.Tensor, ...]] | None = None
     again: Callable[[], Workload] | None = None
+    check_of: Callable[[tuple[Any, ...]], Function] | None = None
 
     def run_reference(self) -> list[torch.Tensor]:
         """Call the reference; its returned tensors, then its written arguments."""
@@ -78,7 +80,10 @@ class Workload:
 
     def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
         """Return the same workload on other inputs."""
-        return replace(self, args=args, kwargs=kwargs)
+        check = self.check
+        if self.check_of is not None:
+            check = self.check_of(args) if args else None
+        return replace(self, args=args, kwargs=kwargs, check=check)
 
     def tensors(self) -> list[torch.Tensor]:
         """Return all tensors among the inputs, in their order."""
