@@ -99,21 +99,26 @@ app.add_typer(standby)
 def main() -> None:
     """Run a command from the console, and leave with its exit code.
 
-    SIGTERM ends it as Ctrl-C does: what it started ends, and its temporary folders are removed.
+    SIGTERM, which `timeout` sends, ends it as Ctrl-C does: a search reports what was found, what it
+    started ends, and its temporary folders are removed.
     """
-    own = os.getpid()
+    own, code = os.getpid(), Exit.INTERRUPTED
 
-    def leave_on_signal(number: int, _: object) -> None:
+    def interrupt(number: int, _: object) -> None:
+        nonlocal code
         if os.getpid() != own:  # a fork of this process has nothing of it to tidy
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        sys.exit(Exit.TERMINATED)
+        code = Exit.TERMINATED
+        raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, leave_on_signal)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         app(prog_name="solkit")  # by which shells ask for completions
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        sys.exit(code)
+    except SystemExit as left:
+        sys.exit(code if left.code == Exit.INTERRUPTED else left.code)
 
 
 def _print_version(requested: bool) -> None:

@@ -80,11 +80,12 @@ def test_a_server_leaves_no_folder_behind(tmp_path, command, number, code):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_training_without_a_word_of_its_workers(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_training_without_a_word_of_its_workers(tmp_path, number, code):
     (tmp_path / "slow.py").write_text(TRAIN)
     process, line = begun(tmp_path, "slow.py")
-    result, stderr = ended(process, signal.SIGINT)
-    assert (result, stderr) == (130, "solkit: interrupted\n")
+    result, stderr = ended(process, number)
+    assert (result, stderr) == (code, "solkit: interrupted\n")
     with pytest.raises(ProcessLookupError):
         os.kill(int(line), 0)
 
