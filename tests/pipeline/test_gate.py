@@ -256,7 +256,7 @@ def test_a_winner_that_is_not_faster_at_all_is_not_taken():
     assert sizes == [1000]
 
 
-def judged_where_same(same_at, at, *, left=(), ratio=1.04):
+def judged_where_same(same_at, at, *, original_at=(), ratio=1.04):
     """Fate of a winner at a held-out shape, and the shapes at which something is timed.
 
     At some shapes its file launches the same, or says that it leaves them to the original.
@@ -276,7 +276,7 @@ def judged_where_same(same_at, at, *, left=(), ratio=1.04):
     )
     base = Configuration("k.py", "kernel", {"M": 1000})
     breeding = SimpleNamespace(archive=SimpleNamespace(best=None))
-    practice = SimpleNamespace(leaves_to_original=lambda _, shape: shape in left)
+    practice = SimpleNamespace(leaves_to_original=lambda _, shape: shape in original_at)
     selection = Selection(world, breeding, practice)
     return selection._judge_held_out(judge, base, replace(base, path="w.py"), at), timed
 
@@ -299,7 +299,7 @@ def test_one_that_makes_others_is_timed_in_three_sets_and_slower():
 
 @pytest.mark.parametrize(("ratio", "passed"), [(1.04, True), (1.3, False)])
 def test_what_a_file_leaves_to_the_original_may_differ_by_noise(ratio, passed):
-    held, timed = judged_where_same({"M": 8}, {"M": 7}, left=[{"M": 7}], ratio=ratio)
+    held, timed = judged_where_same({"M": 8}, {"M": 7}, original_at=[{"M": 7}], ratio=ratio)
     assert held.passed is passed
     assert timed == [7, 7]
 

@@ -168,8 +168,8 @@ def test_what_a_file_leaves_to_the_original_follows_from_its_sizes():
     best = archive.note("second", time_ms=1.0)
     joined = practice.leave_small_inputs(SimpleNamespace(archive=archive), best, [])
     winners = joined, best, archive["program"]
-    left = [[practice.leaves_to_original(w, {"M": m}) for m in (999, 1000)] for w in winners]
-    assert left == [[True, False], [False, False], [True, False]]
+    is_left = [[practice.leaves_to_original(w, {"M": m}) for m in (999, 1000)] for w in winners]
+    assert is_left == [[True, False], [False, False], [True, False]]
 
 
 def test_a_problem_of_one_shape_needs_no_such_file():

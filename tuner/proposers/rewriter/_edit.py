@@ -851,9 +851,9 @@ def without_param(node: cst.FunctionDef, name: str | None) -> cst.FunctionDef:
     return node.with_changes(params=node.params.with_changes(params=params))
 
 
-def in_place_of(load: cst.Call, name: str) -> cst.BaseExpression:
-    """Return a value that is held, with the fill of a load that it stands for."""
+def in_place_of(load: cst.Call, code: str) -> cst.BaseExpression:
+    """Return a value that is held, or its code, with the fill of a load that it stands for."""
     mask, fill = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
     if mask is None or fill is None:
-        return cst.Name(name)
-    return parse_expression(f"tl.where({render_code(mask)}, {name}, {render_code(fill)})")
+        return parse_expression(code)
+    return parse_expression(f"tl.where({render_code(mask)}, {code}, {render_code(fill)})")

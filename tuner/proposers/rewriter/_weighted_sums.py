@@ -404,12 +404,18 @@ def weighted_sums(
 
 
 def _where_it_counts(element: cst.BaseExpression, row: BlockedLoop) -> cst.BaseExpression:
-    """Return an element with the mask of its loads, where that fills it with 0 behind the row."""
+    """Return an element with one mask for the row's end, where it is 0 behind that."""
+    choices = [c for c in calls_within(element, "tl.where") if row.is_whole(call_args(c)[0])]
     masks = [argument_of(load, 1, "mask") for load in calls_within(element, "tl.load")]
+    masks += [call_args(choice)[0] for choice in choices]
     whole = {plain_code(mask) for mask in masks if mask is not None and row.is_whole(mask)}
     fills = RowFills(lambda node: plain_code(node) in whole)
-    if called_name(element) == "tl.where" or fills.fill(element) is not Fill.ZERO:
+    if fills.fill(element) is not Fill.ZERO or (called_name(element) == "tl.where" and not choices):
         return element
+    while choices:  # the values of those within others have others within
+        value = parenthesized(call_args(choices[0])[1])
+        element = value if choices[0] is element else replace_each(element, [(choices[0], value)])
+        choices = [c for c in calls_within(element, "tl.where") if row.is_whole(call_args(c)[0])]
     return parse_expression(f"tl.where({min(whole)}, {render_code(element)}, 0.0)")
 
 

@@ -92,7 +92,8 @@ class OnePass:
 
 def _fused(launch: Launch) -> cst.FunctionDef:
     """Return a launch's function with as few loops as possible."""
-    return _with_fused(launch, _fuse_softmax, _fuse_moments, _fuse_apart, _fuse_weighted)
+    fusions = _fuse_softmax, _fuse_moments, _fuse_apart, _fuse_rows, _fuse_weighted
+    return _with_fused(launch, *fusions)
 
 
 def with_shared_loads(launch: Launch) -> cst.FunctionDef:
@@ -204,6 +205,40 @@ def _fuse_weighted(launch: Launch) -> list[cst.BaseStatement] | None:
             later = [_scalar_statement(statement, name) for statement in later]
         return [*body[:i], *ahead, *new.starts, new.loop, *behind, *new.totals, *later]
     return None
+
+
+def _fuse_rows(launch: Launch) -> list[cst.BaseStatement] | None:
+    """Return a function's statements with loops over two rows, and one that sums up both, as one.
+
+    The first two need nothing of each other, as the normalisers of two rows of logits.
+    """
+    body = launch.function.body
+    pairs = list(_adjacent_loops(launch.function))
+    for (i, j, first, second), (middle, *_) in itertools.pairwise(pairs):
+        if middle != j:
+            continue
+        ahead, behind = _around(body[i + 1 : j], set(assigned_names(first.node)))
+        renamed = _with_other_names(first, second, body[j + 1 :], {*launch.function.names})
+        if renamed is None or not _are_apart(first, renamed, ahead, behind):
+            continue
+        merged = _merged_loop(launch, first, renamed, renamed.body)
+        both = [*body[:i], *ahead, merged, *behind, *body[j + 1 :]]
+        function = replace(launch.function, node=with_body(launch.function.node, both))
+        whole = _fuse_weighted(replace(launch, function=function))
+        if whole is not None:
+            return without_repeats(whole, argument_aliases(launch), launch.function.params)
+    return None
+
+
+def _with_other_names(first: Loop, second: Loop, later: Body, taken: set[str]) -> Loop | None:
+    """Return the second loop with names of its own; ``None`` if what follows reads one of them."""
+    clashing = {*assigned_names(*first.body)} & {*assigned_names(*second.body)}
+    carried = {*_carried_names(first), *_carried_names(second)}
+    if clashing & (carried | names_read_first(later)):
+        return None
+    names = {name: cst.Name(free_name(name, taken)) for name in sorted(clashing)}
+    node = substitute_names(second.node, names)
+    return range_loop(node)
 
 
 def _places_read(loop: cst.CSTNode) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -38,6 +38,12 @@ from solkit.tuner.proposers.rewriter._equal_sizes import (
     spelled_size,
 )
 from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
+from solkit.tuner.proposers.rewriter._loop_values import (
+    LoopValue,
+    computed_again,
+    loop_value,
+    without_stores,
+)
 from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -204,6 +210,7 @@ class _Access:
         bases: parameters that it may start from.
         place: of the elements; ``None`` if that is not known.
         mask: which of them, in terms of parameters: empty for all, ``None`` if not known.
+        loops: variables of the loops around it.
     """
 
     call: cst.Call
@@ -211,6 +218,7 @@ class _Access:
     bases: frozenset[str]
     place: _Place | None
     mask: str | None = None
+    loops: tuple[str, ...] = ()
 
     @property
     def is_store(self) -> bool:
@@ -260,7 +268,8 @@ class _Merge:
         if tensors is None:
             return ""
         kept = self._kept_values(tensors)
-        loads = {id(pair.load.call) for pair in kept}
+        again = self._values_again(tensors, accesses)
+        loads = {id(pair.load.call) for pair in kept} | again.keys()
         gone = [
             tensor
             for tensor, own in tensors.items()
@@ -268,7 +277,7 @@ class _Merge:
             and all((a.is_store and not a.is_second) or id(a.call) in loads for a in own)
         ]
         try:
-            return self._written(self._merged_body(tensors, kept, gone), gone)
+            return self._written(self._merged_body(tensors, kept, again, gone), gone)
         except UnknownTypeError:
             return ""
 
@@ -434,6 +443,37 @@ class _Merge:
                     kept.append(_Kept(matches[0], load))
         return kept
 
+    def _values_again(
+        self, tensors: Mapping[str, Sequence[_Access]], accesses: Sequence[_Access]
+    ) -> dict[int, LoopValue]:
+        """Return values that replace loads of tensors which only pass a row on, by the load."""
+        values: dict[int, LoopValue] = {}
+        for tensor, own in tensors.items():
+            stores = [access for access in own if access.is_store]
+            if len(stores) != 1 or stores[0].is_second or not self._is_only_between(tensor):
+                continue
+            (store,) = stores
+            value = loop_value(store.call, self._ahead, self._behind)
+            loads = [access for access in own if access is not store]
+            if value is None or not self._stays(value, store, accesses):
+                continue
+            if all(load.is_second and _is_same_trip(store, load) for load in loads):
+                values |= {id(load.call): value for load in loads}
+        return values
+
+    def _stays(self, value: LoopValue, store: _Access, accesses: Sequence[_Access]) -> bool:
+        """Tell whether what a value is made of is never written, and has the store's shape."""
+        launcher, calls = self._one.launcher, {id(call) for call in value.loads}
+        made_of = [access for access in accesses if id(access.call) in calls]
+        read, written = (
+            roots_of(
+                [parse_expression(self._arguments[b]) for a in some for b in a.bases], launcher
+            )
+            for some in (made_of, [access for access in accesses if access.is_store])
+        )
+        is_shaped = any(_ranges(access) == _ranges(store) for access in made_of)
+        return len(made_of) == len(calls) and is_shaped and not read & written
+
     def _is_only_between(self, tensor: str) -> bool:
         """Tell whether a tensor is allocated for these two launches alone."""
         statement = has_assignment(self._one.launcher, tensor) if tensor.isidentifier() else None
@@ -451,7 +491,11 @@ class _Merge:
         return is_passed and is_known and count_uses(self._one.launcher, tensor) == inside + 1
 
     def _merged_body(
-        self, tensors: Mapping[str, Sequence[_Access]], kept: Sequence[_Kept], gone: Sequence[str]
+        self,
+        tensors: Mapping[str, Sequence[_Access]],
+        kept: Sequence[_Kept],
+        again: Mapping[int, LoopValue],
+        gone: Sequence[str],
     ) -> list[cst.BaseStatement]:
         taken = names_within(*self._ahead, *self._behind) | set(self._arguments)
         swaps: dict[int, list[cst.CSTNode]] = {}
@@ -463,10 +507,17 @@ class _Merge:
             for load in (pair.load for pair in kept if pair.store is store):
                 swaps[id(load.call)] = [in_place_of(load.call, name)]
         unread = {id(a.call) for t in gone for a in tensors[t] if a.is_store}
-        ahead = [s for s in ahead if not any(id(call) in unread for call in calls_within(s))]
+        ahead = without_stores(ahead, self._behind, unread)
         loads = {id(pair.load.call) for pair in kept}
         waits = any(_must_wait(own, loads) for t, own in tensors.items() if t not in gone)
-        behind = [with_each(statement, swaps) for statement in self._behind]
+        values = {
+            id(load.call): replace(again[id(load.call)], kind=self._kept_type(load, gone))
+            for tensor in gone
+            for load in tensors[tensor]
+            if id(load.call) in again
+        }
+        behind = computed_again(self._behind, values, taken)
+        behind = [with_each(statement, swaps) for statement in behind]
         body = [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
         return self._without_types_of(gone, body)
 
@@ -618,7 +669,7 @@ def _access_of(
         name for name, value in arguments.items() if plain_code(parse_expression(value)) in alone
     }
     bases = named & (_expanded_names(pointer, scope) or named)
-    return _Access(call, is_second, frozenset(bases), place, mask)
+    return _Access(call, is_second, frozenset(bases), place, mask, tuple(scope.loops))
 
 
 def _mask_code(call: cst.Call, scope: Scope, arguments: Mapping[str, str]) -> str | None:
@@ -769,6 +820,18 @@ def _decides(index: str, factors: set[str]) -> bool:
     """Tell whether factors tell all values of an index apart: it, or quotient and remainder."""
     divisors = {f.removeprefix(f"{index}%") for f in factors if f.startswith(f"{index}%")}
     return index in factors or any(_decides(f"{index}//{d}", factors) for d in divisors)
+
+
+def _is_same_trip(store: _Access, load: _Access) -> bool:
+    """Tell whether a load in a trip of one loop is of what a store wrote in the same trip."""
+    trips = [f for factors, _ in store.place or () for f in factors if "trips(" in f]
+    is_one = len(store.loops) == len(load.loops) == len(trips) == 1
+    return is_one and store.place == load.place and _covers(store.mask, load)
+
+
+def _ranges(access: _Access) -> set[tuple[tuple[str, ...], int]]:
+    """Return the terms of a place in which a block's lanes differ."""
+    return {term for term in access.place or () if any("range(" in factor for factor in term[0])}
 
 
 def _must_wait(accesses: Sequence[_Access], kept: set[int]) -> bool:

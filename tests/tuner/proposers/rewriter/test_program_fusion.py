@@ -8,6 +8,7 @@ from rewriting import HEADER, brief, variants
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
@@ -81,7 +82,7 @@ def test_three_launches_over_rows_are_one(sizes):
     assert one.count("@triton.jit") == one.count("[(M,)]") == 1
     assert "max_ptr" not in one  # a row's maximum stays in the program
     assert "total = torch.empty" not in one
-    assert one.count("tl.debug_barrier()") == 1  # the exponentials go through memory
+    assert "e_ptr" not in one  # the exponentials are computed again
 
 
 def test_the_whole_row_then_stays_in_registers():
@@ -461,3 +462,83 @@ def test_what_follows_a_row_s_statistics_takes_rows_as_well(is_right, source):
 def test_elements_that_are_not_all_of_a_row_stay_apart(old, new):
     assert SCALES.count(old) == 1
     assert not merged(SCALES.replace(old, new))
+
+
+# ------------------------------------------------------------ rows between two loops
+
+DIVERGENCE = """
+def reference(a, b):
+    p, q = torch.log_softmax(a / 2, -1), torch.log_softmax(b / 2, -1)
+    return (p.exp() * (p - q)).sum(-1)
+
+
+def inputs(M=5, N=100, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(M, N, device=device)
+
+
+@triton.jit
+def log_softmax(x_ptr, y_ptr, scale, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    top = -float("inf")
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf")) * scale
+        new = tl.maximum(top, tl.max(x, axis=0))
+        total = total * tl.exp(top - new) + tl.sum(tl.exp(x - new), axis=0)
+        top = new
+    norm = top + tl.log(total)
+    step = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n) * scale
+        step += 1.0
+        tl.store(y_ptr + row * n + cols, x - norm, mask=cols < n)
+
+
+@triton.jit
+def divergence(p_ptr, q_ptr, a_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        p = tl.load(p_ptr + row * n + cols, mask=cols < n, other=0.0)
+        q = tl.load(q_ptr + row * n + cols, mask=cols < n, other=0.0)
+        total += tl.exp(p) * (p - q)
+    tl.store(out_ptr + row, tl.sum(total, axis=0))
+
+
+def kernel(a, b):
+    M, N = a.shape
+    p = torch.empty((M, N), device=a.device, dtype=torch.float32)
+    q = torch.empty((M, N), device=a.device, dtype=torch.float32)
+    out = torch.empty(M, device=a.device, dtype=torch.float32)
+    log_softmax[(M,)](a, p, 0.5, N, BLOCK=32)
+    log_softmax[(M,)](b, q, 0.5, N, BLOCK=32)
+    divergence[(M,)](p, q, a, out, N, BLOCK=32)
+    return out
+"""
+
+
+def test_a_divergence_of_two_rows_reads_each_once(is_right):
+    (one,) = merged(DIVERGENCE)
+    (once,) = OnePass().variants(parse_kernel(one), Facts(brief(DIVERGENCE, **SHAPE)))
+    device = once.source.split("def kernel(")[0].split("@triton.jit")[1]
+    assert [device.count(name) for name in ("tl.load(", "tl.store(", "for ")] == [2, 1, 1]
+    assert is_right(once.source, DIVERGENCE, **SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return out", "    return out, p, q"),  # also results
+        ("x - norm,", "x - norm + step,"),  # what a trip takes from the one before
+        ("tl.store(out_ptr", "tl.store(a_ptr + row * n, 0.0)\n    tl.store(out_ptr"),
+        ("x - norm,", "norm,"),  # no block
+        ("cols, mask=cols < n, other=0.0)", "cols, mask=cols < n + 1, other=0.0)"),
+    ],
+)
+def test_rows_that_cannot_be_computed_again_go_through_memory(old, new):
+    assert old in DIVERGENCE
+    for one in merged(DIVERGENCE.replace(old, new)):
+        assert "tl.store(y_ptr" in one
