@@ -98,6 +98,7 @@ from solkit.adapters.fake_cuda.storage import (
     data_ptr,
     has_tensors,
     swap_tensors,
+    tensor_at,
     watching_addresses,
 )
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
@@ -136,6 +137,7 @@ __all__ = [
     "report_guess",
     "taken_apart",
     "user_line",
+    "tensor_at",
     "watching_addresses",
     "watching_guesses",
     "when_imported",

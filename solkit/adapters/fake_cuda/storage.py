@@ -42,6 +42,19 @@ def storage_at(address: int) -> tuple[torch.UntypedStorage, int] | None:
     return (storage, offset) if offset < max(int(storage.nbytes()), 1) else None
 
 
+def tensor_at(address: int) -> torch.Tensor | None:
+    """Return the bytes behind an address, as a tensor of the same storage; ``None`` if none has it.
+
+    A program that hands ``x.data_ptr()`` to C++ hands over an integer.
+    """
+    place = storage_at(address)
+    if place is None:
+        return None
+    storage, offset = place
+    empty = torch.empty(0, dtype=torch.uint8, device=storage.device)
+    return empty.set_(storage, offset, (int(storage.nbytes()) - offset,), (1,))  # type: ignore[call-overload]  # a fake's
+
+
 def has_tensors(storage: torch.UntypedStorage) -> bool:
     """Tell whether a tensor lies on a storage, apart from the references to the storage itself."""
     return torch._C._storage_Use_Count(storage._cdata) > 1

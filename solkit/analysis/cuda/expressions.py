@@ -183,7 +183,10 @@ class Expressions(Walk):
         name = self.type_of(bare).name
         if isinstance(value, Pointer):
             return replace(value, type=name)
-        return Pointer(name, address=0) if is_null_pointer(value) else Pointer(name)
+        if is_null_pointer(value):
+            return Pointer(name, address=0)
+        tensor = fake_cuda.tensor_at(value) if isinstance(value, int) else None
+        return Pointer(name) if tensor is None else Pointer(name, value, tensor)
 
     def _cast(self) -> int | None:
         """Find where the bracket here closes, if it holds only a type and a value follows."""
@@ -370,6 +373,8 @@ class Expressions(Walk):
         name = path[-1]
         if name in INTEGERS | FLOATS and len(args) == 1:
             return converted(args[0], {name})
+        if name == "Tensor" and not args:  # an undefined one, which Python calls None
+            return None
         if name == "TensorOptions":
             return dict(args[0]) if args and isinstance(args[0], dict) else {}
         if path[0] in ("torch", "at") and name in ("dtype", "device"):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from solkit.adapters import fake_cuda
 from solkit.analysis.cuda.host import UNKNOWN, HostCall, HostError, call_host
 from solkit.analysis.cuda.source import Source
 
@@ -321,6 +322,24 @@ def test_libraries_that_the_host_calls_are_named(call, name):
     seen = HostCall()
     call_host(source, "f", [torch.zeros(8)], seen)
     assert list(seen.unseen) == [f"f.cu:2: calls {name}, which is not analysed."]
+
+
+def test_numbers_that_are_addresses_of_tensors_are_pointers_into_them():
+    x = torch.zeros(8, 4)
+    body = "auto p = reinterpret_cast<const float*>(a); k<<<1, 32>>>(p, nullptr, 3); scan(p, n);"
+    source = Source.of([(f"{KERNELS}void f(uintptr_t a, int n) {{ {body} }}", "f.cu", 1)])
+    seen = HostCall()
+    call_host(source, "f", [fake_cuda.data_ptr(x[2:]), 7], seen)
+    (launch,) = seen.launches
+    assert launch.arguments[0].offset_bytes == 2 * 4 * 4
+    assert launch.arguments[0].shape == (6 * 4 * 4,)
+    assert list(seen.unseen) == ["f.cu:13: calls scan, which is not analysed."]
+
+
+def test_an_undefined_tensor_is_no_argument():
+    x = torch.randn(2, 3, 5, 5)
+    found = followed("return at::conv2d(x, x, at::Tensor(), at::IntArrayRef({1, 1}));", x)
+    torch.testing.assert_close(found.result, torch.nn.functional.conv2d(x, x))
 
 
 CUBLAS = {
