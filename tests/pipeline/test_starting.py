@@ -406,3 +406,36 @@ def test_a_file_of_a_package_is_imported_from_another_folder(tmp_path):
         out.parent.mkdir(exist_ok=True)
         out.write_text(start(str(package / "mine.py"), str(out)).text)
         assert solkit.load(str(out)).candidate.params == {"num_warps": 4}
+
+
+TILED = """
+import tilelang
+import tilelang.language as T
+M = 512
+WIDTH = 64
+
+@tilelang.jit(pass_configs={})
+def scaled(x, w, scale, threads=128, kind: T.dtype = T.float16):
+    M, N = T.const("M, N")
+    x: T.Tensor((M, N), kind)
+    w: T.Tensor([N, WIDTH], kind)
+    y = T.empty((M, N), kind)
+    with T.Kernel(M, threads=threads) as row:
+        ...
+    return y
+
+def main():
+    scaled.compile(M=4, N=8)
+"""
+
+
+def test_a_function_of_tilelang_that_takes_tensors_is_a_launcher(tmp_path):
+    path = tmp_path / "tiled.py"
+    path.write_text(TILED)
+    started = start(str(path), str(tmp_path / "out.py"))
+    assert started.chosen == "scaled"
+    assert "def inputs(M=4096, N=4096, dtype=torch.float16," in started.text
+    assert "w = torch.randn(N, 64, dtype=dtype, device=device)" in started.text
+    assert '"threads": [64, 128, 256]' in started.text
+    assert "def kernel(x, w, scale, *, threads=128):" in started.text
+    assert "return scaled(x, w, scale, threads=threads)" in started.text

@@ -52,7 +52,7 @@ def tensor_at(address: int) -> torch.Tensor | None:
         return None
     storage, offset = place
     empty = torch.empty(0, dtype=torch.uint8, device=storage.device)
-    return empty.set_(storage, offset, (int(storage.nbytes()) - offset,), (1,))  # type: ignore[call-overload]  # a fake's
+    return empty.set_(storage, offset, (int(storage.nbytes()) - offset,), (1,))
 
 
 def has_tensors(storage: torch.UntypedStorage) -> bool:

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from solkit.pipeline.starting._source import Definition, Launch, Source, parameters
+from solkit.pipeline.starting._source import (
+    Definition,
+    Launch,
+    Source,
+    default_pairs,
+    parameters,
+    tile_annotations,
+)
 
 _OPTIONS = {"num_warps": 4, "num_stages": 3}  # Triton's defaults on NVIDIA GPUs
 _CHOICES = {"num_warps": (2, 4, 8), "num_stages": (2, 3, 4)}
@@ -45,6 +52,9 @@ def tunable_constants(source: Source, node: Definition) -> Tunable:
     """Return the constants of a function's own launches that may vary."""
     finder = _Finder(source, node)
     launches = list(source.launches(node))
+    if tile_annotations(node):
+        for name, value in default_pairs(node):
+            finder.add(name, ast.Name(name) if isinstance(value, ast.Constant) else value)
     for launch in launches:
         for name, value in launch.arguments.items():
             if _may_vary_option(launch, name):
@@ -59,7 +69,7 @@ def tunable_constants(source: Source, node: Definition) -> Tunable:
 class _Finder:
     def __init__(self, source: Source, node: Definition) -> None:
         self._source, self._node = source, node
-        self._own_defaults = dict(_default_pairs(node))
+        self._own_defaults = dict(default_pairs(node))
         self.defaults: dict[str, int] = {}
         self.own: set[str] = set()
         self.locals: dict[str, ast.Assign] = {}
@@ -248,16 +258,6 @@ def _tile_number(node: ast.expr) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         return None
     return value if value & (value - 1) == 0 or value < 8 else None
-
-
-def _default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
-    positional = [*node.args.posonlyargs, *node.args.args]
-    if node.args.defaults:
-        for parameter, default in zip(positional[-len(node.args.defaults) :], node.args.defaults):
-            yield parameter.arg, default
-    for parameter, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
-        if maybe is not None:
-            yield parameter.arg, maybe
 
 
 def _values_to_try(name: str, value: int) -> list[int]:

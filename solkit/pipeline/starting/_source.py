@@ -128,6 +128,7 @@ class Source:
             definition.name
             for definition in defined
             if any(self._names_one_of(_DEVICE_CODE, d) for d in definition.decorator_list)
+            and not tile_annotations(definition)
         )
         self.functions = {
             definition.name: definition
@@ -365,6 +366,34 @@ def read_source(path: str) -> Source:
 def parameters(node: Definition) -> list[ast.arg]:
     """Return a function's parameters that have names of their own."""
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names of parameters with defaults, and these."""
+    positional = [*node.args.posonlyargs, *node.args.args]
+    if node.args.defaults:
+        for parameter, default in zip(positional[-len(node.args.defaults) :], node.args.defaults):
+            yield parameter.arg, default
+    for parameter, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
+        if maybe is not None:
+            yield parameter.arg, maybe
+
+
+def tile_annotations(node: Definition) -> dict[str, ast.Call]:
+    """Return what TileLang's ``x: T.Tensor((M, N), dtype)`` in a body says of parameters.
+
+    Such a function is called with PyTorch's tensors: it launches itself.
+    """
+    names = {parameter.arg for parameter in parameters(node)}
+    return {
+        statement.target.id: statement.annotation
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and isinstance(statement.annotation, ast.Call)
+        and statement.target.id in names
+        and ast.unparse(statement.annotation.func).split(".")[-1].endswith("Tensor")
+    }
 
 
 def _top_level_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

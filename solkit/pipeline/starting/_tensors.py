@@ -8,8 +8,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from solkit.core.syntax import names_bound_by
 from solkit.pipeline.starting._pointers import Pointers
-from solkit.pipeline.starting._source import Definition, Source, parameters
+from solkit.pipeline.starting._source import (
+    Definition,
+    Source,
+    default_pairs,
+    parameters,
+    tile_annotations,
+)
 
 _OF_TENSORS = frozenset(
     """
@@ -22,6 +29,15 @@ _NAMES = "MNKLPQRSTUVWXYZ"
 _RESERVED = {"dtype", "device"}
 _SHAPE_COMMENT = re.compile(r"[^#]*#.*?(?:\[([\w ,]+)\]|\((\w+ *,[\w ,]+)\))")
 _SHAPE_SENTENCE = r"^\W*{name}\b.*\bshapes?\W*?(?:\[([\w ,]+)\]|\(([\w ,]+)\))"
+_TILE_DTYPES = {
+    **{"float": "float32", "int": "int32"},
+    **{
+        "float8_e4m3": "float8_e4m3fn",
+        "e4m3_float8": "float8_e4m3fn",
+        "e5m2_float8": "float8_e5m2",
+    },
+}
+"""TileLang's other names of dtypes."""
 _VECTOR = 16_777_216  # elements of a vector: its traffic outlasts a launch
 _BY_PLACE = (64, 1024, 16, 4)  # from the last dimension on, of three and more
 
@@ -136,13 +152,59 @@ def tensors_of(
             tensors[name].is_index |= theirs.is_index
             tensors[name].is_written |= theirs.is_written
             tensors[name].is_read |= theirs.is_read
+    annotated = tile_annotations(node)
+    used |= annotated.keys()
     for argument in parameters(node):
-        dims = _commented_dims(source, node, argument)
+        said = annotated.get(argument.arg)
+        dims = (
+            _commented_dims(source, node, argument)
+            if said is None
+            else _annotated_dims(source, node, said)
+        )
         own = tensors.get(argument.arg) if argument.arg in used else None
+        if own is not None and said is not None:
+            own.dtype = _annotated_dtype(node, said)
         if own is not None and dims and own.admits(len(dims)):
             own.dims = dims
             own.at_least(len(dims), exact=True)
     return {name: tensor for name, tensor in tensors.items() if name in used}
+
+
+def _annotated_dims(source: Source, node: Definition, annotation: ast.Call) -> tuple[str, ...]:
+    """Return the dimensions in ``T.Tensor((M, 64), dtype)``; none if one is computed.
+
+    A number of the module's is what its name stands for, unless the function binds the name.
+    """
+    shape = annotation.args[0] if annotation.args else None
+    dims = shape.elts if isinstance(shape, (ast.Tuple, ast.List)) else []
+    own = {name for statement in node.body for name in names_bound_by(statement)}
+    own |= {parameter.arg for parameter in parameters(node)}
+    words = []
+    for dim in dims:
+        value = source.aliases.get(dim.id) if isinstance(dim, ast.Name) else None
+        is_fixed = isinstance(value, ast.Constant) and ast.unparse(dim) not in own
+        words.append(ast.unparse(value if value is not None and is_fixed else dim))
+    return tuple(words) if all(w.isidentifier() or w.isdecimal() for w in words) else ()
+
+
+def _annotated_dtype(node: Definition, annotation: ast.Call) -> str:
+    """Return the dtype in ``T.Tensor((M, N), T.float16)``, or what a name there stands for."""
+    value: ast.expr | None = annotation.args[1] if len(annotation.args) > 1 else None
+    if isinstance(value, ast.Name):
+        bound = [
+            s.value for s in node.body if _assigns_to(s, value.id) and isinstance(s, ast.Assign)
+        ]
+        value = bound[0] if len(bound) == 1 else dict(default_pairs(node)).get(value.id)
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return _TILE_DTYPES.get(value.value, value.value)
+    name = value.attr if isinstance(value, ast.Attribute) else ""
+    return _TILE_DTYPES.get(name, name)
+
+
+def _assigns_to(statement: ast.stmt, name: str) -> bool:
+    return isinstance(statement, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id == name for target in statement.targets
+    )
 
 
 def _commented_dims(source: Source, node: Definition, parameter: ast.arg) -> tuple[str, ...]:
