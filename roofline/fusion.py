@@ -91,7 +91,7 @@ class _Uses:
     """Makers, changers and readers of each storage."""
 
     def __init__(self, live: Sequence[TracedOp], results: Sequence[TensorUse]) -> None:
-        self._makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
+        self._makes = [{use.storage for use in op.stored} for op in live]
         self._readers: dict[int, list[tuple[int, TensorUse]]] = defaultdict(list)
         for position, op in enumerate(live):
             for use in op.inputs:

@@ -35,10 +35,15 @@ def cache_folder(name: str, variable: str = "") -> Path:
     return _folder(name, variable, "XDG_CACHE_HOME", ".cache")
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, durably: bool = False) -> None:
     """Write a file that others see whole or not at all; the folder is made.
 
     Any number of threads and processes may write the same file.
+
+    Args:
+        path: of the file.
+        data: all that it is to hold.
+        durably: whether it is on disk before it takes the place of an old one, whose mode it keeps.
 
     Raises:
         OSError: the file cannot be written; the old one, if any, stays.
@@ -47,6 +52,11 @@ def write_atomically(path: Path, data: bytes) -> None:
     draft = path.with_name(f".solkit-{secrets.token_hex(8)}")
     try:
         draft.write_bytes(data)
+        if durably:
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
+            if path.exists():
+                shutil.copymode(path, draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -130,7 +130,7 @@ def _op_works(
 ) -> tuple[OpWork, ...]:
     """Return the costs of the ops; ops that cost nothing are left out."""
     read = _first(moved.reads, [{use.storage for use in op.inputs} for op in live])
-    makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
+    makes = [{use.storage for use in op.stored} for op in live]
     written = _first(moved.writes, makes[::-1])
     ops = [
         OpWork(

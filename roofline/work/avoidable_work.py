@@ -105,7 +105,7 @@ def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
     uses = _Uses(program, live)
     sure = {use.storage: Demand() for use in program.results}
     for op in reversed(live):
-        outputs = [use.storage for use in (*op.outputs, *op.written) if use.storage in sure]
+        outputs = [use.storage for use in op.stored if use.storage in sure]
         if not outputs or uses.is_fixed(op):
             continue
         demand = functools.reduce(operator.and_, (sure[storage] for storage in outputs))
@@ -125,7 +125,7 @@ def surely_used(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
     results = {use.storage for use in program.results}
     used_bytes: dict[int, int] = {}
     for op in reversed(live):
-        outputs = {use.storage for use in (*op.outputs, *op.written)}
+        outputs = {use.storage for use in op.stored}
         if results.isdisjoint(outputs):
             continue
         for use in op.written:
@@ -278,7 +278,7 @@ class _Uses:
             if self._fixed.fixes(op):
                 self._follows.add(id(op))
             self._fixed.learn(op)
-            for use in (*op.outputs, *op.written):
+            for use in op.stored:
                 self._maker[use.storage].append(op)
             for use in op.inputs:
                 self._readers[use.storage].append((op, use))
@@ -291,7 +291,7 @@ class _Uses:
         self._varying = None if program.arguments is None else set(program.arguments)
         for op in live:
             if self._varying and any(use.storage in self._varying for use in op.inputs):
-                self._varying |= {use.storage for use in (*op.outputs, *op.written)}
+                self._varying |= {use.storage for use in op.stored}
 
     def is_fixed(self, op: TracedOp) -> bool:
         """Tell whether an op's results follow from the ranges of the arguments."""

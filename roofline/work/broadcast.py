@@ -62,7 +62,7 @@ class Repeats:
     def note(self, op: TracedOp) -> None:
         """Note along which dimensions the results of the next op repeat, as its operands do."""
         layout = self._layout_after(op)
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             self._layouts.pop(use.storage, None)
         if layout is not None:
             self._layouts[op.result.storage] = layout
@@ -141,7 +141,7 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
         values = _values(op, different) if is_whole else op.result.distinct
         for use in op.written:
             different.pop(use.storage, None)
-        if is_whole and len((*op.outputs, *op.written)) == 1 and not op.operator.random:
+        if is_whole and len(op.stored) == 1 and not op.operator.random:
             values = min(values, repeats.different_after(op))
             if values < op.result.distinct:
                 different[op.result.storage] = values

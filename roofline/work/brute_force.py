@@ -45,7 +45,7 @@ from solkit.roofline.work.broadcast import dimensions_of
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.costs._base import compute_like, scalar
 from solkit.roofline.work.dtype_origin import product_factors
-from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.program import RESULT, TensorUse, TracedOp, readers_of
 from solkit.roofline.work.regions import covered_bytes
 
 Step = tuple[int, int]
@@ -163,11 +163,7 @@ def _without_pairs(
     results: Sequence[TensorUse],
 ) -> Costs:
     spread = _Spread(ops, constants)
-    readers: dict[int, list[int]] = defaultdict(list)
-    for position, op in enumerate(ops):
-        for storage in {use.storage for use in op.inputs}:
-            readers[storage].append(position)
-    needed_whole = {use.storage for use in results}
+    readers = readers_of(ops, results)
     skipped: set[int] = set()
     reduced = list(costs)
     for position in range(len(ops) - 1, -1, -1):
@@ -183,7 +179,7 @@ def _without_pairs(
             skipped.add(position)
         elif spread.takes_few(op):
             skipped.add(position)
-        elif op.result.storage in spread.pairs and op.result.storage not in needed_whole:
+        elif op.result.storage in spread.pairs:
             read_by = readers[op.result.storage]
             if read_by and skipped.issuperset(read_by):
                 skipped.add(position)
@@ -384,24 +380,20 @@ class _Lined:
 
 def _without_searches(ops: Sequence[TracedOp], costs: Costs, results: Sequence[TensorUse]) -> Costs:
     """Return the costs of ops, the dearest visit of data counted alone where there are several."""
-    readers: dict[int, list[int]] = defaultdict(list)
-    for position, op in enumerate(ops):
-        for storage in {use.storage for use in (*op.inputs, *op.written)}:
-            readers[storage].append(position)
+    readers = readers_of(ops, results, or_writers=True)
     lined = _functions_of_lines(ops)
     spent: dict[int, int] = {}  # on the way to a function, from its data
     for op, cost in zip(ops, costs):
         if op.result.storage in lined:
             own = sum((cost or Cost({})).operations.values())
             spent[op.result.storage] = own + max(spent.get(use.storage, 0) for use in op.inputs)
-    returned = {use.storage for use in results}
     visits: dict[tuple[tuple[int, ...], frozenset[int]], list[int]] = defaultdict(list)
     for position, op in enumerate(ops):
         function = lined.get(op.inputs[0].storage) if _is_reduction_alone(op) else None
         over = frozenset(dimensions_of(op, op.inputs[0])) if function is not None else frozenset()
         if function is None or not function.has_lines or over & function.lines:
             continue
-        if function.is_plain or _is_only_compared(position, ops, readers, returned):
+        if function.is_plain or _is_only_compared(position, ops, readers):
             visits[function.data, over].append(position)
     skipped: set[int] = set()
     for positions in visits.values():
@@ -410,8 +402,7 @@ def _without_searches(ops: Sequence[TracedOp], costs: Costs, results: Sequence[T
             skipped |= set(positions) - {max(costs_by_visit, key=costs_by_visit.__getitem__)}
     for position in range(len(ops) - 1, -1, -1):
         storage = ops[position].result.storage
-        is_inner = storage in lined and storage not in returned and bool(readers[storage])
-        if is_inner and skipped.issuperset(readers[storage]):
+        if storage in lined and readers[storage] and skipped.issuperset(readers[storage]):
             skipped.add(position)
     return [Cost({}) if n in skipped and cost else cost for n, cost in enumerate(costs)]
 
@@ -455,16 +446,13 @@ def _function_of_lines(op: TracedOp, lined: Mapping[int, _Lined]) -> _Lined | No
 
 
 def _is_only_compared(
-    position: int,
-    ops: Sequence[TracedOp],
-    readers: Mapping[int, Sequence[int]],
-    returned: Collection[int],
+    position: int, ops: Sequence[TracedOp], readers: Mapping[int, Sequence[int]]
 ) -> bool:
     """Tell whether comparisons alone depend on a result, through functions of as many elements."""
     waiting, count = [ops[position].result.storage], ops[position].result.numel
     while waiting:
         storage = waiting.pop()
-        if storage in returned:
+        if RESULT in readers[storage]:
             return False
         for reader in (ops[p] for p in readers[storage]):
             if reader.operator.compares:
@@ -485,18 +473,14 @@ def _without_common_terms(
 
     The largest of ``x + c`` is the largest x, plus c; the sum of ``x * c`` is that of x, times c.
     """
-    returned = {use.storage for use in results}
-    readers: dict[int, list[TracedOp]] = defaultdict(list)
-    for op in ops:
-        for storage in {use.storage for use in (*op.inputs, *op.written)}:
-            readers[storage].append(op)
+    readers = readers_of(ops, results, or_writers=True)
     reduced = list(costs)
     for position, op in enumerate(ops):
         cost, behind = costs[position], readers[op.result.storage]
-        if cost is None or not behind or op.result.storage in returned or op.written:
+        if cost is None or not behind or RESULT in behind or op.written:
             continue
-        if all(_shares_a_term(op, reader) for reader in behind):
-            result_count = sum(reader.result.distinct for reader in behind)
+        if all(_shares_a_term(op, ops[reader]) for reader in behind):
+            result_count = sum(ops[reader].result.distinct for reader in behind)
             least = {pipe: min(n, result_count) for pipe, n in cost.operations.items()}
             reduced[position] = Cost(least)
     return reduced

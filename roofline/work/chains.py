@@ -64,7 +64,7 @@ def chain_of(ops: Sequence[TracedOp], costs: Sequence[Cost | None]) -> Chain | N
         before = [(use, _path_to(use, written)) for use in op.inputs]
         deepest, path = max(before, key=lambda entry: entry[1].length, default=(None, _Path()))
         path = _after(op, operations, deepest, path)
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             written.setdefault(use.storage, []).append((use, path))
         longest = max(longest, path, key=lambda path: path.length)
     if longest.steps + longest.columns < _FEWEST:

@@ -7,11 +7,10 @@ in Mish. The exponential of a logarithm needs neither.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from solkit.roofline.work.costs import Cost
-from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.program import RESULT, TensorUse, TracedOp, makers_of, readers_of
 
 _LOGARITHMS = ("log", "log2", "log10")
 _OF_LOGARITHMS = ("exp", "sigmoid", "tanh")
@@ -22,6 +21,11 @@ _TAKEN_IN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("log", "log1p", "softplus", "log_sigmoid_forward"), _OF_LOGARITHMS),
 }
 """By the first function, the functions behind it with which it costs one special function less."""
+_BEFORE = {"exp": "aten.log", "binary_cross_entropy": "aten.sigmoid"}
+"""By a function, the one that made its operand with which it costs one special function less.
+
+The logarithms of s(x) and of 1 - s(x) differ by x, with s the logistic function.
+"""
 
 
 def with_composed_functions(
@@ -34,23 +38,24 @@ def with_composed_functions(
         costs: of each; ``None`` if unknown.
         results: of the program.
     """
-    makers: dict[int, list[TracedOp]] = defaultdict(list)
-    functions: dict[int, set[str]] = defaultdict(set)
-    for use in results:
-        functions[use.storage].add("")
-    for op in ops:
-        for use in (*op.outputs, *op.written):
-            makers[use.storage].append(op)
-        for use in op.inputs:
-            functions[use.storage].add(_function_of(op, use))
+    makers, readers = makers_of(ops), readers_of(ops, results)
     composed = list(costs)
     for position, op in enumerate(ops):
-        cost, behind = costs[position], functions[op.result.storage]
-        if cost is None or len(makers[op.result.storage]) != 1:
+        cost, storage = costs[position], op.result.storage
+        if cost is None or len(makers[storage]) != 1:
             continue
         name = op.name.removeprefix("aten.")
-        is_taken_in = bool(behind) and behind.issubset(_TAKEN_IN.get(name, ()))
-        if is_taken_in or _takes_in(name, op.inputs, makers):
+        behind = {
+            _function_of(ops[reader], use)
+            for reader in readers[storage]
+            if reader != RESULT
+            for use in ops[reader].inputs
+            if use.storage == storage
+        }
+        is_inner = bool(behind) and RESULT not in readers[storage]
+        is_taken_in = is_inner and behind.issubset(_TAKEN_IN.get(name, ()))
+        before = [ops[maker].name for maker in makers[op.inputs[0].storage]] if op.inputs else []
+        if is_taken_in or before == [_BEFORE.get(name)]:
             composed[position] = cost.with_fewer(
                 "sfu", max(op.result.distinct, op.inputs[0].distinct)
             )
@@ -69,14 +74,3 @@ def _function_of(op: TracedOp, use: TensorUse) -> str:
     if (is_divisor and use is not op.arguments.get("self")) or name == "reciprocal":
         return "divisor"
     return name
-
-
-def _takes_in(
-    name: str, operands: Sequence[TensorUse], makers: Mapping[int, Sequence[TracedOp]]
-) -> bool:
-    """Tell whether a function itself costs one special function less, by what made its operand.
-
-    The logarithms of s(x) and of 1 - s(x) differ by x, with s the logistic function.
-    """
-    before = {"exp": "aten.log", "binary_cross_entropy": "aten.sigmoid"}.get(name)
-    return bool(before) and [op.name for op in makers.get(operands[0].storage, ())] == [before]

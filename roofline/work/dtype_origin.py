@@ -120,7 +120,7 @@ class _Held:
         whole = self._whole_range(op)
         content = self._content_of(op) or _between(whole)
         changed = self._with_factors(op)
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             mine = content if use.storage == op.result.storage else None
             if op.written and not _scales(op):
                 before = self._contents.get(use.storage)

@@ -48,7 +48,7 @@ def with_shared_exponentials(
     shared: list[Cost | None] = []
     sums: list[tuple[int, list[tuple[TensorUse, _Source]]]] = []
     for op, cost in zip(ops, costs, strict=True):
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             makers[use.storage].append(op)
         parts = _operands(op, makers)
         if cost is not None and len(op.operator.exponentials.split()) > 1 and len(parts) > 1:

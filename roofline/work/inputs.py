@@ -76,7 +76,7 @@ def _reaching_results(program: Program) -> Program:
     needed = {use.storage for use in program.results}
     kept: list[TracedOp] = []
     for op in reversed(program.ops):
-        if any(use.storage in needed for use in (*op.outputs, *op.written)):
+        if any(use.storage in needed for use in op.stored):
             needed |= {use.storage for use in op.inputs}
             kept.append(op)
     return replace(program, ops=tuple(reversed(kept)))
@@ -91,7 +91,7 @@ def _ordered(ops: Sequence[TracedOp]) -> set[int]:
     for op in ops:
         orders = op.operator.family in (Family.ORDER, Family.SCAN)
         if orders or any(use.storage in ordered for use in op.inputs):
-            ordered |= {use.storage for use in (*op.outputs, *op.written)}
+            ordered |= {use.storage for use in op.stored}
     return ordered
 
 
@@ -118,7 +118,7 @@ def _drawn_elements(ops: Sequence[TracedOp]) -> Counter[int]:
     """Count the random numbers that were drawn into each storage."""
     elements: Counter[int] = Counter()
     for op in filter(_is_draw, ops):
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             elements[use.storage] += use.distinct
     return elements
 
@@ -130,7 +130,7 @@ def _roots(ops: Sequence[TracedOp]) -> dict[int, set[int]]:
         sources: set[int] = set()
         for use in op.inputs:
             sources |= roots.get(use.storage, {use.storage})
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             own = {use.storage} if _is_draw(op) else set()
             roots[use.storage] = roots.get(use.storage, set()) | sources | own
     return roots
@@ -174,7 +174,7 @@ def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:
             whole = op.operator.overwrites and use.offset == 0
             if whole and all(use.numel >= op.result.numel for op in makers[use.storage]):
                 makers[use.storage].clear()
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             makers[use.storage].append(op)
     return makers
 
@@ -186,6 +186,6 @@ def _varying(ops: Sequence[TracedOp]) -> set[int]:
     for op in ops:
         sources = {use.storage for use in op.inputs}
         if _is_draw(op) or sources & varying or sources - computed:
-            varying |= {use.storage for use in (*op.outputs, *op.written)}
-        computed |= {use.storage for use in (*op.outputs, *op.written)}
+            varying |= {use.storage for use in op.stored}
+        computed |= {use.storage for use in op.stored}
     return varying

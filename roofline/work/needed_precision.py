@@ -40,7 +40,7 @@ def costs_as_needed(
     grown: set[int] = set()  # storages on the way to an exponential
     kinds: list[Cost | None] = []
     for op, cost in zip(reversed(live), reversed(costs)):
-        storages = {use.storage for use in (*op.outputs, *op.written)}
+        storages = {use.storage for use in op.stored}
         level = max((needed[storage] for storage in storages), default=_HALF)
         grows = bool(storages & grown)
         kinds.append(cost and _as_needed(op, cost, level, grows))
@@ -67,7 +67,7 @@ def _rounded(live: Sequence[TracedOp]) -> set[int]:
             _is_half(use.dtype) for use in op.inputs if use.dtype.is_floating_point
         )
         passed = any(use.storage in rounded for use in op.inputs)
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             if passed or (_is_half(use.dtype) and op.inputs and not moved):
                 rounded.add(use.storage)
     return rounded

@@ -11,14 +11,14 @@ reading the word on any GPU, and decides no bound.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import torch
 
 from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.costs import Cost
-from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.program import TensorUse, TracedOp, readers_of
 
 _WORD = 4
 _LEAST, _MOST = -128.0, 255.0
@@ -39,7 +39,7 @@ def with_words_of_codes(
         results: of the program.
     """
     codes = _Codes(ops, constants)
-    inner = codes.inner(ops, {use.storage for use in results})
+    inner = codes.inner(ops, results)
     reduced = list(costs)
     charged: set[int] = set()
     for position, op in enumerate(ops):
@@ -98,21 +98,15 @@ class _Codes:
         """Tell whether there are few values for each element of a tensor."""
         return use.storage in self._narrow or use.dtype in (torch.uint8, torch.int8)
 
-    def inner(self, ops: Sequence[TracedOp], results: Collection[int]) -> set[int]:
+    def inner(self, ops: Sequence[TracedOp], results: Sequence[TensorUse]) -> set[int]:
         """Return positions of ops whose results are codes, or of which codes alone are made."""
-        readers: dict[int, set[int]] = defaultdict(set)
-        for position, op in enumerate(ops):
-            for use in op.inputs:
-                readers[use.storage].add(position)
+        readers = readers_of(ops, results)
         inner: set[int] = set()
         for position in range(len(ops) - 1, -1, -1):
             storage = ops[position].result.storage
             if storage not in self.words:
                 continue
-            reader_positions = readers[storage]
-            if storage in self._narrow or (
-                reader_positions and storage not in results and reader_positions <= inner
-            ):
+            if storage in self._narrow or (readers[storage] and inner.issuperset(readers[storage])):
                 inner.add(position)
         return inner
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -18,7 +17,7 @@ from itertools import combinations
 from solkit.ops import Reduction
 from solkit.roofline.work.broadcast import dimensions_of
 from solkit.roofline.work.costs import Cost, common_dtype
-from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.program import TensorUse, TracedOp, makers_of, readers_of
 
 _SUMS = (Reduction.SUM, Reduction.MEAN)
 _DEPTH = 16
@@ -37,15 +36,7 @@ def with_products_by_hand(
         costs: of each; ``None`` if unknown.
         results: of the program.
     """
-    makers: dict[int, list[int]] = defaultdict(list)
-    readers: dict[int, set[int]] = defaultdict(set)
-    for use in results:
-        readers[use.storage].add(-1)
-    for position, op in enumerate(ops):
-        for use in (*op.outputs, *op.written):
-            makers[use.storage].append(position)
-        for use in op.inputs:
-            readers[use.storage].add(position)
+    makers, readers = makers_of(ops), readers_of(ops, results)
     reduced = list(costs)
     inside: set[int] = set()
     for position in range(len(ops) - 1, -1, -1):

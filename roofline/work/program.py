@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
@@ -184,9 +185,14 @@ class TracedOp:
         return torch.Tag.pointwise in self.tags or self.operator.aligned
 
     @property
+    def stored(self) -> tuple[TensorUse, ...]:
+        """Tensors that it makes, then those that it writes."""
+        return self.outputs + self.written
+
+    @property
     def result(self) -> TensorUse:
         """The first tensor that it makes or writes."""
-        return (self.outputs or self.written)[0]
+        return self.stored[0]
 
     def mapped(self, function: Callable[[Any], Any]) -> TracedOp:
         """Apply `function` to each use of the op once: rules compare uses by identity."""
@@ -246,6 +252,38 @@ class Program:
     repeated: frozenset[int] = frozenset()
     samples: Mapping[int, Sample] = field(default_factory=dict)
     ahead: tuple[TracedOp, ...] = ()
+
+
+RESULT = -1
+"""Position, among those of ops, of the results of a program."""
+
+
+def makers_of(ops: Sequence[TracedOp]) -> dict[int, list[int]]:
+    """Return the positions of the ops that make or write each storage, in order."""
+    makers: dict[int, list[int]] = defaultdict(list)
+    for position, op in enumerate(ops):
+        for use in op.stored:
+            makers[use.storage].append(position)
+    return makers
+
+
+def readers_of(
+    ops: Sequence[TracedOp], results: Sequence[TensorUse], *, or_writers: bool = False
+) -> dict[int, list[int]]:
+    """Return the positions of the ops that read each storage, in order, behind `RESULT`.
+
+    Args:
+        ops: of a program.
+        results: of the program.
+        or_writers: whether ops that only write a storage in place count as well.
+    """
+    readers: dict[int, list[int]] = defaultdict(list)
+    for storage in {use.storage for use in results}:
+        readers[storage].append(RESULT)
+    for position, op in enumerate(ops):
+        for storage in {use.storage for use in (*op.inputs, *(op.written if or_writers else ()))}:
+            readers[storage].append(position)
+    return readers
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -433,7 +471,7 @@ class Recorder(TorchDispatchMode):
         with self:
             out = kernel(*args, **kwargs)
         inside = [op for op in self.ops[start:] if op.operator.launches]
-        makes = {use.storage for op in inside for use in (*op.outputs, *op.written)}
+        makes = {use.storage for op in inside for use in op.stored}
         results = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
         written, _ = _written(func, *self.frozen((args, kwargs)))
         if {use.storage for use in (*results, *written)} <= makes:

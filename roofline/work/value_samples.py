@@ -63,7 +63,7 @@ def with_admitted_errors(program: Program, tolerance: Tolerance | None) -> Progr
         return program
     ops = []
     for op in reversed(program.ops):
-        storages = {use.storage for use in (*op.outputs, *op.written)} & shares.keys()
+        storages = {use.storage for use in op.stored} & shares.keys()
         share = min((shares[storage] for storage in storages), default=0.0)
         ops.append(replace(op, admitted=share) if share and _is_wide_product(op) else op)
         for use in op.inputs if storages else ():
@@ -126,7 +126,7 @@ class _Walk:
         sample = self._sample_of(op)
         for use in (*op.inputs, *op.outputs):
             self._extents[use.storage] = max(use.numel, self._extents.get(use.storage, 0))
-        for use in (*op.outputs, *op.written):
+        for use in op.stored:
             self.samples.pop(use.storage, None)
         if sample is None or not bool((sample.values.double() < math.inf).all()):
             return

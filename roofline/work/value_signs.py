@@ -50,7 +50,7 @@ def products_of_one_sign(live: Sequence[TracedOp], one_sign: Collection[int]) ->
 def _note(limits: dict[int, Limits], op: TracedOp) -> None:
     """Note the limits of an op's results."""
     ends = _limits_of(limits, op)
-    for use in (*op.outputs, *op.written):
+    for use in op.stored:
         limits.pop(use.storage, None)
         if ends is not None:
             limits[use.storage] = ends

@@ -152,30 +152,11 @@ def _trace_function(
         graph = make_fx(pure, select_decomp_table())(*(leaves[at] for at in places))
     if launched.launches:
         raise UnsupportedError("it launches a Triton kernel itself")
-    return graph, _lift_constants(graph), *captured
+    return graph, inductor.lift_tensors(graph), *captured
 
 
 def _refuse_compiling(*_: Any) -> Any:
     raise UnsupportedError("it calls a CUDA extension itself")
-
-
-def _lift_constants(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
-    """Make the tensors that a graph holds its last arguments, each once."""
-    nodes = graph.graph
-    lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
-    first = next(node for node in nodes.nodes if node.op != "placeholder")
-    held = [node for node in nodes.nodes if node.op == "get_attr"]
-    for node in held:
-        tensor = getattr(graph, node.target)
-        if not isinstance(tensor, torch.Tensor):
-            continue
-        if id(tensor) not in lifted:
-            with nodes.inserting_before(first):
-                lifted[id(tensor)] = tensor, nodes.placeholder(f"held_{len(lifted)}")
-        node.replace_all_uses_with(lifted[id(tensor)][1])
-    nodes.eliminate_dead_code()
-    graph.recompile()
-    return [tensor for tensor, _ in lifted.values()]
 
 
 # ------------------------------------------------------------------------------- the module

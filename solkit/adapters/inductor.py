@@ -218,6 +218,26 @@ def lower_function(
     return Lowered(graph, tuple(_caught))
 
 
+def lift_tensors(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
+    """Make the tensors that a graph holds its last arguments, each once, and return them."""
+    nodes = graph.graph
+    lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+    first = next(node for node in nodes.nodes if node.op != "placeholder")
+    for node in [node for node in nodes.nodes if node.op == "get_attr"]:
+        tensor = getattr(graph, str(node.target))
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        if id(tensor) not in lifted:
+            with nodes.inserting_before(first):
+                placeholder = nodes.placeholder(f"held_{len(lifted)}")
+            placeholder.meta["val"] = tensor
+            lifted[id(tensor)] = tensor, placeholder
+        node.replace_all_uses_with(lifted[id(tensor)][1])
+    nodes.eliminate_dead_code()
+    graph.recompile()
+    return [tensor for tensor, _ in lifted.values()]
+
+
 def generate_module(
     graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], settings: dict[str, Any]
 ) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import secrets
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from solkit.errors import InputError
+from solkit.userdata import write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -266,16 +265,7 @@ def _replace_atomically(path: Path, text: str) -> None:
     if held_open or (path.exists() and not path.is_file()):
         path.write_text(text, encoding="utf-8")
         return
-    draft = target.with_name(f".solkit-{secrets.token_hex(8)}")
     try:
-        with draft.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        draft.replace(target)
+        write_atomically(target, text.encode(), durably=True)
     except PermissionError:  # the file is writable, its folder is not
         target.write_text(text, encoding="utf-8")
-    finally:
-        draft.unlink(missing_ok=True)

@@ -17,134 +17,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from solkit.core.analysis import (
-        Analysis,
-        AnalysisStatus,
-        Case,
-        Cause,
-        Counters,
-        Demand,
-        FailedShape,
-        Forecast,
-        Gap,
-        GapFactor,
-        KernelAnalysis,
-        KernelModel,
-        OutputBytes,
-        Study,
-        Term,
-    )
-    from solkit.core.batch import (
-        Batch,
-        BatchItem,
-        BatchSettings,
-        BatchStatus,
-        HeldOut,
-        Triaged,
-        Worth,
-    )
-    from solkit.core.best import BestAlgorithm, PlanStudy
-    from solkit.core.conditions import Conditions
-    from solkit.core.deployments import Deployment, L2State
-    from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
-    from solkit.core.diffs import CandidateDiff, Change, Diff, Side, Standing
-    from solkit.core.evolution import (
-        Bred,
-        Evolved,
-        EvolveSettings,
-        EvolveStatus,
-        Finalist,
-        Gate,
-        Order,
-        Practised,
-        Variant,
-        variant_id,
-    )
-    from solkit.core.facts import (
-        CAPTURED_VERSION,
-        FACTS_VERSION,
-        LOWERED_VERSION,
-        PTX_VERSION,
-        SOURCE_DEPTHS,
-        Depth,
-        Facts,
-        Requests,
-        Reuse,
-        Stream,
-    )
-    from solkit.core.kernel_programs import (
-        Binding,
-        KernelFunction,
-        KernelProgram,
-        Role,
-        TensorLayout,
-    )
-    from solkit.core.launches import (
-        Access,
-        Contention,
-        InstructionCount,
-        InstructionMix,
-        Launch,
-        Occupancy,
-        Pace,
-        SharedAccess,
-        WarpRole,
-    )
-    from solkit.core.measurement import Measurement, Protocol, Score, Verdict
-    from solkit.core.outcomes import (
-        CONFIGURATION,
-        HOPELESS,
-        ROW_KEY,
-        ComparedBase,
-        Configuration,
-        LiveLaunch,
-        Outcome,
-        Source,
-        StoredFacts,
-        canonical,
-    )
-    from solkit.core.problems import Candidate, KernelFile, Problem, Tolerance, default_tolerance
-    from solkit.core.profile import (
-        IdleTime,
-        Profile,
-        ProfiledCase,
-        ProfiledKernel,
-        ProfiledOp,
-        ProfiledProblem,
-    )
-    from solkit.core.proposals import Brief, Checked, Proposal, Tried
-    from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
-    from solkit.core.settings import MeasureSettings
-    from solkit.core.space import Constraint, Params, Space
-    from solkit.core.tuning import (
-        BETTER,
-        Final,
-        Stopped,
-        TimedParams,
-        Tuned,
-        TuneProgress,
-        TuneSettings,
-        TuneStatus,
-        TuneVerdict,
-    )
-    from solkit.core.values import Value
-    from solkit.core.work import (
-        Bound,
-        BoundTimes,
-        Chain,
-        Contributor,
-        Fusion,
-        InputNeed,
-        Needed,
-        NeededProducts,
-        OpWork,
-        Part,
-        PartBound,
-        PricedRoute,
-        Resource,
-        Work,
-    )
+if TYPE_CHECKING:  # what `_NAMES` lists
+    from solkit.core.analysis import *
+    from solkit.core.batch import *
+    from solkit.core.best import *
+    from solkit.core.conditions import *
+    from solkit.core.deployments import *
+    from solkit.core.devices import *
+    from solkit.core.diffs import *
+    from solkit.core.evolution import *
+    from solkit.core.facts import *
+    from solkit.core.kernel_programs import *
+    from solkit.core.launches import *
+    from solkit.core.measurement import *
+    from solkit.core.outcomes import *
+    from solkit.core.problems import *
+    from solkit.core.profile import *
+    from solkit.core.proposals import *
+    from solkit.core.reports import *
+    from solkit.core.settings import *
+    from solkit.core.space import *
+    from solkit.core.tuning import *
+    from solkit.core.values import *
+    from solkit.core.work import *
 
 _NAMES = {
     "analysis": (

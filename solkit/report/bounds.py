@@ -22,6 +22,7 @@ from rich.text import Text
 
 from solkit.core import BestAlgorithm, Device, FailedShape, PartBound, Report, Result
 from solkit.report import explain, fusion, record_forms, schema, units, widgets
+from solkit.report.record_forms import JsonModel, Number, Setting
 from solkit.report.tables import table_without_lines
 from solkit.roofline.hard_bound import slack_reasons
 
@@ -104,21 +105,21 @@ def _explanation(result: Result, device: Device, file: str) -> Iterator[Renderab
 # --------------------------------------------------------------------------------------- JSON
 
 
-class PartJson(schema.JsonModel):
+class PartJson(JsonModel):
     """`solkit.core.PartBound`: one kernel."""
 
     positions: list[int]
     names: list[str]
     line: str
-    time_ms: schema.Number
+    time_ms: Number
     limiter: str
     dram_bytes: int
 
 
-class ShapeJson(schema.JsonModel):
+class ShapeJson(JsonModel):
     """`solkit.core.Result` without the candidate's side."""
 
-    shape: dict[str, schema.Setting]
+    shape: dict[str, Setting]
     work: schema.WorkJson
     bound: schema.BoundJson
     fusion: schema.FusionJson | None
@@ -127,7 +128,7 @@ class ShapeJson(schema.JsonModel):
     best: record_forms.Json[BestAlgorithm] | None = None
 
 
-class BoundReportJson(schema.JsonModel):
+class BoundReportJson(JsonModel):
     """`solkit.core.Report`: what ``solkit bound --json`` writes."""
 
     schema_: Literal["solkit.bound/1"] = Field(alias="schema")

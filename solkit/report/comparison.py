@@ -29,7 +29,7 @@ from solkit.core import (
     Verdict,
 )
 from solkit.report import schema, units, widgets
-from solkit.report.record_forms import Json
+from solkit.report.record_forms import Json, JsonModel, Number, Setting
 from solkit.report.tables import table_without_lines
 
 _LABEL_CELLS = 10
@@ -126,35 +126,35 @@ def _remarks(report: ComparisonReport) -> Iterator[widgets.Row]:
 # --------------------------------------------------------------------------------------- JSON
 
 
-class RivalJson(schema.JsonModel):
+class RivalJson(JsonModel):
     """`solkit.core.Result` of the base or a candidate, measured on its own."""
 
-    params: dict[str, schema.Setting]
+    params: dict[str, Setting]
     verdict: Verdict
     errors: list[str]
-    roofline_ms: schema.Number
-    median_ms: schema.Number
-    low_ms: schema.Number
-    high_ms: schema.Number
-    sol_score: schema.Number
+    roofline_ms: Number
+    median_ms: Number
+    low_ms: Number
+    high_ms: Number
+    sol_score: Number
 
 
-class ComparisonJson(schema.JsonModel):
+class ComparisonJson(JsonModel):
     """`solkit.core.Comparison`."""
 
-    shape: dict[str, schema.Setting]
+    shape: dict[str, Setting]
     candidate_path: str
     base: RivalJson
     candidate: RivalJson
     difference: Difference
     ratio: Json[Ratio] | None
-    base_ms: schema.Number
-    candidate_ms: schema.Number
+    base_ms: Number
+    candidate_ms: Number
     protocol: schema.ProtocolForm | None
     errors: list[str]
 
 
-class ComparisonReportJson(schema.JsonModel):
+class ComparisonReportJson(JsonModel):
     """`solkit.core.ComparisonReport`: what ``solkit compare --json`` writes."""
 
     schema_: Literal["solkit.compare/1"] = Field(alias="schema")

@@ -22,6 +22,7 @@ from rich.text import Text
 
 from solkit.core.judging import Judgement, JudgeReport, Plausibility
 from solkit.report import schema, units, widgets
+from solkit.report.record_forms import JsonModel, Number, Setting
 from solkit.report.tables import table_without_lines
 
 ORDER = (
@@ -150,32 +151,32 @@ def _not_judged(report: JudgeReport) -> Iterator[RenderableType]:
 # --------------------------------------------------------------------------------------- JSON
 
 
-class JudgementJson(schema.JsonModel):
+class JudgementJson(JsonModel):
     """`solkit.core.judging.Judgement`."""
 
     problem: str
-    shape: dict[str, schema.Setting]
+    shape: dict[str, Setting]
     solution: str
     device: str
     path: str | None
-    time_ms: schema.Number | None
-    margin_ms: schema.Number
+    time_ms: Number | None
+    margin_ms: Number
     plausibility: str
     limiter: str
     l2: str | None
-    bound_ms: schema.Number | None
-    warm_bound_ms: schema.Number | None
-    hard_bound_ms: schema.Number | None
-    proven_bound_ms: schema.Number | None
-    declared_ms: schema.Number | None
-    sol_share: schema.Number | None
-    hard_slack: schema.Number | None
+    bound_ms: Number | None
+    warm_bound_ms: Number | None
+    hard_bound_ms: Number | None
+    proven_bound_ms: Number | None
+    declared_ms: Number | None
+    sol_share: Number | None
+    hard_slack: Number | None
     precision: str | None
     reasons: list[str]
     suspicions: list[str]
 
 
-class JudgeReportJson(schema.JsonModel):
+class JudgeReportJson(JsonModel):
     """`solkit.core.judging.JudgeReport`: what ``solkit judge --json`` writes."""
 
     schema_: Literal["solkit.judge/1"] = Field(alias="schema")

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from solkit.core import IdleTime, Profile, ProfiledKernel, ProfiledOp
 from solkit.report import schema, units, widgets
-from solkit.report.record_forms import RecordForm
+from solkit.report.record_forms import JsonModel, Number, RecordForm
 from solkit.report.tables import table_without_lines
 
 _ROWS = 12
@@ -223,34 +223,34 @@ def _share(part_ms: float, whole_ms: float) -> str:
 _KernelTime = Annotated[ProfiledKernel, RecordForm("KernelTimeJson", required=("op", "reason"))]
 
 
-class OpJson(schema.JsonModel):
+class OpJson(JsonModel):
     """`solkit.core.ProfiledOp`; `bound` is of one call, `speedup` of the whole run."""
 
     name: str
     inputs: list[str]
     calls: int
-    time_ms: schema.Number
-    target_ms: schema.Number
-    gap: schema.Number
-    excess_ms: schema.Number
-    saving_ms: schema.Number
-    speedup: schema.Number
+    time_ms: Number
+    target_ms: Number
+    gap: Number
+    excess_ms: Number
+    saving_ms: Number
+    speedup: Number
     bound: schema.BoundJson
     kernels: list[_KernelTime]
 
 
-class ProfileJson(schema.JsonModel):
+class ProfileJson(JsonModel):
     """`solkit.core.Profile`: what ``solkit profile --json`` writes."""
 
     schema_: Literal["solkit.profile/1"] = Field(alias="schema")
     path: str
     device: schema.DeviceJson
-    span_ms: schema.Number
+    span_ms: Number
     steps: int
-    busy_ms: schema.Number
+    busy_ms: Number
     idle: Annotated[IdleTime, RecordForm("IdleJson")]
-    saving_ms: schema.Number
-    speedup: schema.Number
+    saving_ms: Number
+    speedup: Number
     ops: list[OpJson]
     unbounded: list[_KernelTime]
     notes: list[str]

@@ -63,39 +63,6 @@ from solkit.roofline.hard_bound import slack_reasons
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint
 
-__all__ = [
-    "AnalysisJson",
-    "BoundJson",
-    "BoundTimesJson",
-    "DeviceJson",
-    "FusionJson",
-    "GapFactorJson",
-    "GapJson",
-    "HintJson",
-    "JsonModel",
-    "KernelJson",
-    "LaunchJson",
-    "MeasurementJson",
-    "Number",
-    "ProtocolForm",
-    "ReportJson",
-    "ResourceJson",
-    "ResultJson",
-    "Setting",
-    "WorkJson",
-    "bound_model",
-    "device_model",
-    "dumps",
-    "fusion_model",
-    "kernel_model",
-    "read",
-    "text_of",
-    "to_json",
-    "to_model",
-    "with_hints",
-    "work_model",
-]
-
 
 ProtocolForm = Annotated[Protocol, RecordForm(required=("name", "launched"))]
 """How a time was measured."""

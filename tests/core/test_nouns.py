@@ -13,11 +13,11 @@ from solkit import core
 def test_each_listed_noun_is_imported_from_the_page_that_is_named():
     tree = ast.parse(Path(core.__file__).read_text())
     (listed,) = (node for node in tree.body if isinstance(node, ast.If))
-    homes = {name.name: part.module for part in listed.body for name in part.names}
-    assert sorted(homes) == sorted(core.__all__) == sorted(core._HOMES)
-    assert {name: f"solkit.core.{home}" for name, home in core._HOMES.items()} == homes
-    for name in core.__all__:
-        assert getattr(core, name) is vars(sys.modules[homes[name]])[name]
+    pages = {part.module for part in listed.body}
+    assert pages == {f"solkit.core.{home}" for home in core._HOMES.values()}
+    for name, home in core._HOMES.items():
+        assert getattr(core, name) is vars(sys.modules[f"solkit.core.{home}"])[name]
+    assert core.__all__ == sorted(core._HOMES)
     assert set(core.__all__) <= set(dir(core))
 
 

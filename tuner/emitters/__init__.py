@@ -5,9 +5,7 @@ Each is written as its reader looks it up, and a test loads each back by that re
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from solkit.tuner.emitters._base import Emitter, File, Request
 from solkit.tuner.emitters._batch_size_tables import ALIASES
 from solkit.tuner.emitters.logged_results import logged_rows
 from solkit.tuner.tuning_results import TuningResult, agreed_results, finding_of
+from solkit.userdata import write_atomically
 
 __all__ = [
     "ALIASES",
@@ -183,16 +182,7 @@ def _write_in_place(path: Path, text: str) -> None:
 
     if path.is_file() and outcomelog.is_outcome_log(path):
         raise InputError(f"{path} is a log, whose measurements are never overwritten")
-    draft = path.with_name(f".solkit-{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        write_atomically(path, text.encode(), durably=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)

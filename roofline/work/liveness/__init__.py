@@ -48,7 +48,7 @@ def live_ops(program: Program) -> list[TracedOp]:
         live_uses[use.storage].append(use)
     live: list[TracedOp] = []
     for op in reversed(program.ops):
-        if not any(_is_live(use, live_uses) for use in (*op.outputs, *op.written)):
+        if not any(_is_live(use, live_uses) for use in op.stored):
             continue
         op = _with_live_gradients(op, live_uses)
         op, overwritten = (

@@ -69,6 +69,11 @@ def regroup(atoms: Iterable[Atom], sizes: Iterable[int]) -> Dims | None:
     return None if remaining else tuple(dims)
 
 
+def last_repeats(atoms: tuple[Atom, ...]) -> int:
+    """Return along how many places a tensor repeats at the end of a group of axes."""
+    return atoms[-1].size if atoms and atoms[-1].axis is None else 1
+
+
 def is_repeated(atoms: Iterable[Atom]) -> bool:
     """Tell whether an axis only repeats."""
     return all(atom.axis is None for atom in atoms)

@@ -4,9 +4,9 @@
 
     q @ k.T ─ scaled, biased, masked ─ softmax over the keys ─ @ v
 
-`_written_attention` proves it. Sums and exponentials are rounded in other places, and operands that
-were widened from 16 bits are taken as they were: whoever measures such a program has to check it,
-as for `_narrow_products`.
+`_attention_weights` proves what is a product and what a softmax. Sums and exponentials are rounded
+in other places, and operands that were widened from 16 bits are taken as they were: whoever
+measures such a program has to check it, as for `_narrow_products`.
 
 Softmax of a row of minus infinity is NaN, and attention without any key is 0. So rows of a mask
 that depends on data are checked in the program, and those of a constant one here.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -25,20 +25,40 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
+from solkit.adapters.inductor_program._attention_weights import (
+    Weights,
+    read_weights,
+    through_view,
+)
 from solkit.adapters.inductor_program._axes import (
-    Atom,
     Dims,
     arrange_axes,
     is_repeated,
     is_view,
+    last_repeats,
     regroup,
+    whole_axes,
 )
-from solkit.adapters.inductor_program._narrow_products import NARROW, emitter
+from solkit.adapters.inductor_program._narrow_products import (
+    CONVERSIONS,
+    NARROW,
+    PRODUCTS,
+    emitter,
+)
+from solkit.adapters.inductor_program._score_text import (
+    Forward,
+    UnreadableError,
+    broadcast,
+    is_elementwise,
+)
 from solkit.adapters.inductor_program._written_attention import (
+    FLOATS,
     MASKED,
     Operand,
-    WrittenAttention,
-    read_attention,
+    is_float_conversion,
+    number_in,
+    read_operand,
+    scaled_tensor,
 )
 
 FUSED_ATTENTION = "solkit.fused_attention"
@@ -63,7 +83,8 @@ def fuse_attention(module: GraphModule) -> bool:
 def _fuse_product(graph: Graph, node: Node) -> bool:
     """Replace the product of weights and values, if it is one."""
     for place in range(2):
-        written = read_attention(node, place)
+        weights = read_weights(node, place)
+        written = None if weights is None else _written(weights)
         if written is None:
             continue
         with graph.inserting_before(node):
@@ -105,6 +126,147 @@ def _skip_widening(graph: Graph, wide: Node, narrow: Node) -> None:
             _skip_widening(graph, user, view)
 
 
+# -------------------------------------------------------------------------------- the scores
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Attention over one axis of a batch.
+
+    Attributes:
+        query, key, value: with a batch, rows and columns.
+        scale: number by which scores are multiplied.
+        biases: added to scores, each times its factor.
+        masks: keep scores where they are true, or false where the factor is 0.
+        is_finite: whether a row without keys has weights all the same.
+    """
+
+    query: Operand
+    key: Operand
+    value: Operand
+    scale: float
+    biases: tuple[Operand, ...]
+    masks: tuple[Operand, ...]
+    is_finite: bool
+
+    def operands(self) -> tuple[Operand, Operand, Operand]:
+        """Return queries, keys and values."""
+        return self.query, self.key, self.value
+
+
+def _written(weights: Weights) -> _Written | None:
+    """Return attention that kernels of PyTorch's may do; ``None`` if they may not."""
+    scores = _Scores(weights.product, weights.dims)
+    try:
+        scores.read(weights.scores, weights.forward, 1.0)
+    except UnreadableError:
+        return None
+    operands = weights.query, weights.key, weights.value
+    dtypes = {operand.source.meta["val"].dtype for operand in operands}
+    fits = dtypes <= {*FLOATS} and len(dtypes & {*NARROW}) <= 1
+    fits &= all(operand.source.meta["val"].numel() for operand in operands)
+    fits &= all(mask.source.meta["val"].dtype is torch.bool for mask in scores.masks)
+    allowed = weights.used | scores.own
+    fits &= all(user in allowed for node in scores.own for user in node.users)
+    scale = scores.scale * weights.query.factor * weights.key.factor
+    if not fits or not 0 < scale < math.inf:
+        return None
+    return _Written(*operands, scale, (*scores.biases,), (*scores.masks,), scores.is_finite)
+
+
+@dataclass
+class _Scores:
+    """Operators between a product and the softmax of scores, read backwards.
+
+    Attributes:
+        product: of queries and keys.
+        dims: axes of the product that are the batch, queries and keys.
+        scale: number by which the product is multiplied.
+        biases, masks, is_finite: as of `_Written`.
+        own: nodes that scores go through.
+    """
+
+    product: Node
+    dims: Dims
+    scale: float = 1.0
+    biases: list[Operand] = field(default_factory=list)
+    masks: list[Operand] = field(default_factory=list)
+    is_finite: bool = False
+    own: set[Node] = field(default_factory=set)
+
+    def read(self, node: Node, forward: Forward, outer: float) -> None:
+        """Read scores that are multiplied by a number after that.
+
+        Raises:
+            UnreadableError: an operator does more than to scale, add to or mask them.
+        """
+        self.own.add(node)
+        if node is self.product:
+            self._read_product(node, forward, outer)
+        elif is_view(node):
+            self.read(_first(node), through_view(node, forward), outer)
+        elif node.target in CONVERSIONS and is_float_conversion(node):
+            self.read(_first(node), forward, outer)
+        elif (scaled := scaled_tensor(node)) is not None:
+            self.read(scaled[0], forward, outer * scaled[1])
+        elif node.target in (aten.add.Tensor, aten.sub.Tensor):
+            self._read_sum(node, forward, outer)
+        elif node.target is aten.where.self:
+            self._read_mask(node, forward, outer)
+        else:
+            raise UnreadableError
+
+    def _read_product(self, node: Node, forward: Forward, outer: float) -> None:
+        if forward(whole_axes(node.meta["val"].shape)) != self.dims:
+            raise UnreadableError
+        alpha, beta = (float(node.kwargs.get(name, 1)) for name in ("alpha", "beta"))  # type: ignore[arg-type]
+        if PRODUCTS[node.target]:
+            self.biases.append(self._beside(node, _first(node), forward, outer * beta))
+        self.scale = outer * alpha
+
+    def _read_sum(self, node: Node, forward: Forward, outer: float) -> None:
+        sign = -1.0 if node.target is aten.sub.Tensor else 1.0
+        alpha: Any = node.kwargs.get("alpha", 1)
+        place = 1 if self._has_scores(node.args[1]) else 0
+        scores, other = node.args[place], node.args[1 - place]
+        if self._has_scores(other) or (place and (sign < 0 or alpha != 1)):
+            raise UnreadableError
+        if isinstance(other, Node):
+            self.biases.append(self._beside(node, other, forward, sign * alpha * outer))
+        elif not math.isfinite(other):  # type: ignore[arg-type]
+            raise UnreadableError  # any other number changes no softmax
+        self.read(scores, broadcast(node, scores, forward), outer)  # type: ignore[arg-type]
+
+    def _read_mask(self, node: Node, forward: Forward, outer: float) -> None:
+        condition: Any = node.args[0]
+        place = 1 if self._has_scores(node.args[1]) else 2
+        scores, fill = node.args[place], number_in(node.args[3 - place])
+        if fill is None or not fill * outer <= MASKED or self._has_scores(condition):
+            raise UnreadableError
+        self.masks.append(self._beside(node, condition, forward, 1.0 if place == 1 else 0.0))
+        self.is_finite |= not math.isinf(fill)
+        self.read(scores, broadcast(node, scores, forward), outer)  # type: ignore[arg-type]
+
+    def _has_scores(self, node: Any) -> bool:
+        if not isinstance(node, Node) or node is self.product:
+            return node is self.product
+        follows = is_view(node) or is_elementwise(node)
+        return follows and any(map(self._has_scores, node.all_input_nodes))
+
+    def _beside(self, node: Node, side: Node, forward: Forward, factor: float) -> Operand:
+        """Return a bias or a mask of an operator with the axes of the scores."""
+        operand = read_operand(side)
+        dims = broadcast(node, side, forward)(operand.dims)
+        if dims is None:
+            raise UnreadableError
+        return replace(operand, dims=dims, factor=operand.factor * factor)
+
+
+def _first(node: Node) -> Node:
+    source: Any = node.args[0]
+    return source  # type: ignore[no-any-return]
+
+
 # ---------------------------------------------------------------------------------- the call
 
 
@@ -116,7 +278,7 @@ class _Call:
         written: what it replaces.
     """
 
-    written: WrittenAttention
+    written: _Written
 
     def emit(self, emit: Emit) -> Node | None:
         """Add it to a graph, with a batch, rows and columns; ``None`` where it is not proven."""
@@ -146,7 +308,7 @@ class _Call:
         """
         batch = self._sizes()[0]
         shared = math.gcd(
-            *(_last_repeats(o.dims[0]) for o in (self.written.key, self.written.value))
+            *(last_repeats(o.dims[0]) for o in (self.written.key, self.written.value))
         )
         cuts = {1, batch // shared}
         for operand in (*self.written.operands(), *self.written.biases, *self.written.masks):
@@ -206,10 +368,6 @@ class _Call:
         if total is None or keeps is None:
             return keeps if total is None else total
         return emit(aten.where.ScalarOther, keeps, total, -math.inf)
-
-
-def _last_repeats(atoms: tuple[Atom, ...]) -> int:
-    return atoms[-1].size if atoms and atoms[-1].axis is None else 1
 
 
 def _converted(emit: Emit, node: Node, dtype: torch.dtype) -> Node:

@@ -25,6 +25,7 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from solkit.adapters.dispatch_modes import DispatchMode
+from solkit.adapters.inductor import lift_tensors
 from solkit.errors import InputError, SolkitError
 
 ATTENTION = "solkit_inductor.attention"
@@ -137,13 +138,14 @@ def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     graph.graph.eliminate_dead_code()
     _refuse_random(graph)
     _keep_strides(graph)
-    held = _lift_tensors(graph)
-    every = (*inputs, *(entry.tensor for entry in held))
+    lifted = lift_tensors(graph)
+    every = (*inputs, *lifted)
     returned: Any = graph.graph.output_node().args[0]
     values = tuple(node.meta["val"] for node in returned)
     written = tuple(_written_places(graph))
     _refuse_shared(every, written)
-    return Traced(graph, every, tuple(held), outputs[0], values, written)
+    held = tuple(Held(tensor, getattr(tensor, "constant", None)) for tensor in lifted)
+    return Traced(graph, every, held, outputs[0], values, written)
 
 
 @functools.cache
@@ -263,26 +265,6 @@ def _keep_strides(graph: torch.fx.GraphModule) -> None:
     output.meta["original_output_strides"] = [
         value.stride() if isinstance(value, torch.Tensor) else None for value in values
     ]
-
-
-def _lift_tensors(graph: torch.fx.GraphModule) -> list[Held]:
-    """Make the tensors that a graph holds its last arguments, each once."""
-    nodes = graph.graph
-    lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
-    first = next(node for node in nodes.nodes if node.op != "placeholder")
-    for node in [node for node in nodes.nodes if node.op == "get_attr"]:
-        tensor = getattr(graph, node.target)
-        if not isinstance(tensor, torch.Tensor):
-            continue
-        if id(tensor) not in lifted:
-            with nodes.inserting_before(first):
-                placeholder = nodes.placeholder(f"held_{len(lifted)}")
-            placeholder.meta["val"] = tensor
-            lifted[id(tensor)] = tensor, placeholder
-        node.replace_all_uses_with(lifted[id(tensor)][1])
-    nodes.eliminate_dead_code()
-    graph.recompile()
-    return [Held(tensor, getattr(tensor, "constant", None)) for tensor, _ in lifted.values()]
 
 
 # ------------------------------------------------------------------------ numbers in the program

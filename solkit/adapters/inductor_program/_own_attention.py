@@ -27,37 +27,36 @@ from solkit.adapters.inductor_program._attention_text import (
     Written,
     rows_packed,
 )
+from solkit.adapters.inductor_program._attention_weights import read_weights
 from solkit.adapters.inductor_program._axes import (
     Atom,
     Dims,
     arrange_axes,
     follow_view,
     is_view,
+    last_repeats,
     whole_axes,
 )
 from solkit.adapters.inductor_program._fused_attention import CONVERT, constant_value
 from solkit.adapters.inductor_program._narrow_products import (
     CONVERSIONS,
     NARROW,
-    PRODUCTS,
     emitter,
 )
 from solkit.adapters.inductor_program._score_text import (
-    Forward,
     Mask,
     ScoreText,
     TensorText,
     UnreadableError,
     Value,
-    broadcast,
     is_elementwise,
 )
 from solkit.adapters.inductor_program._written_attention import (
+    FLOATS,
     MASKED,
     Operand,
     is_float_conversion,
     read_operand,
-    read_softmax,
 )
 
 OWN_ATTENTION = "solkit.own_attention"
@@ -68,7 +67,6 @@ OWN_OPERATOR = "solkit_inductor.own_attention"
 """Operator that marks the place of a kernel in a graph; the module's ``meta`` has its texts."""
 
 aten = torch.ops.aten
-_FLOATS = (*NARROW, torch.float32)
 _MOST_OFFSET = 2**31
 _LEAST_UNIT = 1e-30
 _KEPT_BITS = -(1 << 13)
@@ -321,9 +319,9 @@ class _Reading:
         operands = self.query, self.key, self.value
         batch, queries = (math.prod(a.size for a in group) for group in self.query.dims[:2])
         sizes = batch, queries, math.prod(a.size for a in self.key.dims[1])
-        shared = math.gcd(*(_last_repeats(o.dims[0]) for o in operands[1:]))
+        shared = math.gcd(*(last_repeats(o.dims[0]) for o in operands[1:]))
         dtypes = {operand.source.meta["val"].dtype for operand in operands}
-        if not dtypes <= {*_FLOATS} or len(dtypes & {*NARROW}) > 1 or 0 in sizes:
+        if not dtypes <= {*FLOATS} or len(dtypes & {*NARROW}) > 1 or 0 in sizes:
             raise UnreadableError
         masks = _Masks(sizes[1:])
         scores, end = self._scores(masks, rows_packed(queries, shared) > 1)
@@ -371,10 +369,6 @@ class _Reading:
     def _is_used_elsewhere(self, scores: ScoreText) -> bool:
         allowed = self.allowed | scores.own
         return any(user not in allowed for node in scores.own for user in node.users)
-
-
-def _last_repeats(atoms: tuple[Atom, ...]) -> int:
-    return atoms[-1].size if atoms and atoms[-1].axis is None else 1
 
 
 def _check_offsets(taken: Sequence[Taken], sides: Sequence[TensorText]) -> None:
@@ -480,93 +474,19 @@ def _band_of(kept: torch.Tensor) -> Band | None:
     return Band(low if low > 1 - queries else None, high if high < keys - 1 else None)
 
 
-# ------------------------------------------------------------------------- written attention
-
-
 def _read_product(node: Node, place: int) -> _Reading | None:
     """Return attention of which a node is the product of weights and values."""
-    weights, values = node.args[place], node.args[1 - place]
-    assert isinstance(weights, Node)
-    assert isinstance(values, Node)
-    behind: list[Node] = []
-    current: Any = weights
-    while is_view(current) or (current.target in CONVERSIONS and is_float_conversion(current)):
-        behind.append(current)
-        current = current.args[0]
-    softmax = read_softmax(current)
-    if softmax is None:
+    weights = read_weights(node, place)
+    if weights is None:
         return None
-    scores, axis, inner = softmax
-    order = (0, 2, 1) if place else (0, 1, 2)
-
-    def forward(dims: Dims) -> Dims | None:
-        followed: Dims | None = dims
-        for view in reversed(behind):
-            if followed is not None and is_view(view):
-                followed = follow_view(view, followed)
-        return None if followed is None else _ordered(followed, order)
-
-    whole = whole_axes(scores.meta["val"].shape)
-    ends = forward(whole)
-    if ends is None or ends[2] != whole[axis] or not ends[2]:
-        return None
-    product = _find_product(scores, forward, set())
-    if product is None:
-        return None
-    used = {node, *behind, *inner}
-    if any(user not in used for own in used - {node} for user in own.users):
-        return None
-    places = [(place, 1) for place in order[3 - node.meta["val"].dim() :]]
+    places = [(axis, 1) for axis in weights.order[3 - node.meta["val"].dim() :]]
     return _Reading(
-        *_operands_of(*product),
-        read_operand(values).ordered(*order),
+        *(weights.query, weights.key, weights.value),
         _Result.of(node, places),
-        lambda text: text.write(scores, forward, 1.0),
-        *product,
-        allowed=frozenset(used),
+        lambda text: text.write(weights.scores, weights.forward, 1.0),
+        *(weights.product, weights.dims),
+        allowed=weights.used,
     )
-
-
-def _ordered(dims: Dims, order: tuple[int, ...]) -> Dims:
-    padded = dims if len(dims) == 3 else ((), *dims)
-    return tuple(padded[axis] for axis in order)
-
-
-def _find_product(node: Node, forward: Forward, seen: set[Node]) -> tuple[Node, Dims] | None:
-    """Return the product of queries and keys, and which of its axes are those of scores."""
-    if node in seen:
-        return None
-    seen.add(node)
-    if node.target in PRODUCTS:
-        dims = forward(whole_axes(node.meta["val"].shape))
-        whole = _ordered(whole_axes(node.meta["val"].shape), (0, 1, 2))
-        is_product = dims in (whole, _ordered(whole, (0, 2, 1)))
-        return (node, dims) if dims is not None and is_product else None
-    if is_view(node):
-        source: Any = node.args[0]
-        if follow_view(node, whole_axes(source.meta["val"].shape)) is None:
-            return None
-
-        def through(dims: Dims) -> Dims | None:
-            followed = follow_view(node, dims)
-            return None if followed is None else forward(followed)
-
-        return _find_product(source, through, seen)
-    if not is_elementwise(node):
-        return None
-    products = (
-        _find_product(arg, broadcast(node, arg, forward), seen) for arg in node.all_input_nodes
-    )
-    return next((product for product in products if product is not None), None)
-
-
-def _operands_of(product: Node, dims: Dims) -> tuple[Operand, Operand]:
-    """Return queries and keys."""
-    start = PRODUCTS[product.target]
-    first, second = (read_operand(factor) for factor in product.args[start : start + 2])  # type: ignore[arg-type]
-    factors = first.ordered(0, 1, 2), second.ordered(0, 2, 1)
-    whole = _ordered(whole_axes(product.meta["val"].shape), (0, 1, 2))
-    return factors if dims[2] == whole[2] else factors[::-1]
 
 
 # ----------------------------------------------------------------------------------- one call
