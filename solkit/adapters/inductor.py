@@ -30,15 +30,12 @@ from torch._inductor import compile_fx
 from torch._inductor.codegen.common import SizeArg, TensorArg, WorkspaceArg, WorkspaceZeroMode
 from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.debug import DebugContext
-from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.graph import GraphLowering
 from torch._inductor.select_algorithm import TritonTemplateCaller, add_preprocessing_fn
 from torch._inductor.virtualized import V
 from torch._subclasses import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
-from torch.fx.node import map_aggregate
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from solkit.adapters import fake_triton
@@ -156,14 +153,6 @@ class CaughtKernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Lowered:
-    """A function's lowered graph, and its kernels in launch order."""
-
-    graph: torch.fx.GraphModule
-    kernels: tuple[CaughtKernel, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class TemplateLaunch:
     """Launch of a kernel that a template made.
 
@@ -199,23 +188,19 @@ def prepare() -> None:
         TritonScheduling.define_kernel = _note_template
 
 
-def lower_function(
-    function: Callable[..., Any], args: Sequence[torch.Tensor], settings: Mapping[str, Any]
-) -> Lowered:
-    """Return the kernels that Inductor makes of a function.
+def kernels_of_graph(
+    graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], settings: Mapping[str, Any]
+) -> tuple[CaughtKernel, ...]:
+    """Return the kernels that Inductor makes of a graph, in launch order.
 
     Args:
-        function: of tensors; it may call `torch.autograd.grad`.
-        args: CPU tensors with values; the kernels fit their sizes, strides and dtypes.
+        graph: of decomposed aten calls on ``cuda``.
+        args: tensors with the sizes, strides and dtypes of its inputs.
         settings: of ``torch._inductor.config``.
     """
-    graph = make_fx(function, select_decomp_table(), tracing_mode="fake")(*args)
-    _move_constants(graph, torch.device("cpu"), torch.device("cuda", 0))
     _caught.clear()
-    generate_module(
-        graph, args, {**_SETTINGS, **settings}
-    )  # kernels come in through `_define_kernel`
-    return Lowered(graph, tuple(_caught))
+    generate_module(graph, args, {**_SETTINGS, **settings})  # `_define_kernel` catches them
+    return tuple(_caught)
 
 
 def lift_tensors(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
@@ -282,63 +267,6 @@ def _compile_inner(
         lowering.run(*fakes)
         code: str = lowering.codegen()[0].value
     return code
-
-
-def sampled_values(
-    graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], names: frozenset[str]
-) -> dict[str, torch.Tensor]:
-    """Return the values of the named nodes, from a run on the CPU."""
-    kept: dict[str, torch.Tensor] = {}
-
-    class Run(torch.fx.Interpreter):
-        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-            if target not in _PRODUCTS or args[0].dtype.itemsize != 2:
-                return super().call_function(target, args, kwargs)
-            dtype = args[0].dtype  # in which a CPU takes seconds
-            wide: Any = map_aggregate(args, lambda leaf: _widen_value(leaf, dtype))
-            return super().call_function(target, wide, kwargs).to(dtype)
-
-        def run_node(self, n: torch.fx.Node) -> Any:
-            value = super().run_node(n)
-            if n.name in names:
-                kept[n.name] = value
-            return value
-
-    _move_constants(graph, torch.device("cuda", 0), torch.device("cpu"))
-    with torch.no_grad():
-        Run(graph).run(*args)
-    _move_constants(graph, torch.device("cpu"), torch.device("cuda", 0))
-    return kept
-
-
-_PRODUCTS = (
-    torch.ops.aten.mm.default,
-    torch.ops.aten.addmm.default,
-    torch.ops.aten.bmm.default,
-    torch.ops.aten.baddbmm.default,
-    torch.ops.aten.convolution.default,
-)
-
-
-def _widen_value(value: Any, dtype: torch.dtype) -> Any:
-    of_dtype = isinstance(value, torch.Tensor) and value.dtype == dtype
-    return value.float() if of_dtype else value
-
-
-def _move_constants(
-    graph: torch.fx.GraphModule, source: torch.device, target: torch.device
-) -> None:
-    """Make the graph create its constants on another device."""
-
-    def moved_argument(arg: Any) -> Any:
-        return target if isinstance(arg, torch.device) and arg == source else arg
-
-    for node in graph.graph.nodes:
-        node.args, node.kwargs = (
-            map_aggregate(node.args, moved_argument),
-            map_aggregate(node.kwargs, moved_argument),
-        )
-    graph.recompile()
 
 
 # ---------------------------------------------------------------------------------- choosing

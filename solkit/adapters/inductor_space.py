@@ -78,17 +78,6 @@ def _multiplies(kernel: CaughtKernel) -> bool:
     return "tl.dot(" in kernel.source and not kernel.constants
 
 
-def valid_text(kernel: CaughtKernel) -> str:
-    """Write ``valid``: at most 128 values a thread, at least one; a launch that CUDA takes."""
-    tests = ["values <= 128 * threads", "threads <= max(32, values)", *launch_tests(kernel)]
-    return (
-        "def valid(params, shape):\n"
-        f"    values = {block_values(kernel)}\n"
-        '    threads = 32 * params["num_warps"]\n'
-        f"    return {' and '.join(tests)}"
-    )
-
-
 _SHARED_BLOCK = (
     r"^ +R0_BLOCK: tl.constexpr = triton_helpers.constexpr_next_power_of_2\("
     r"\((\d+) \+ RSPLIT - 1\) // RSPLIT\)"

@@ -319,20 +319,17 @@ def _open_chat(llm_options: _Asked) -> Chat | None:
         if llm_options.llm or llm_options.model:
             raise InputError("--answers replaces a model: leave out --llm and --model")
         return ReplayedChat(llm_options.answers)
-    if llm_options.llm is not None:
-        from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
-
-        if llm_options.model is None:
-            raise InputError("--llm: name the endpoint's model with --model")
-        variable = DEFAULT_KEY_VARIABLE if llm_options.key is None else llm_options.key
-        return Endpoint(llm_options.llm, llm_options.model, key_variable=variable)
-    if llm_options.key is not None:
+    if llm_options.llm is None and llm_options.key is not None:
         raise InputError("--key is for an endpoint: give --llm URL as well")
     if llm_options.model is None:
+        if llm_options.llm is not None:
+            raise InputError("--llm: name the endpoint's model with --model")
         return None
-    from solkit.llm.local import LocalModel
+    from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE
+    from solkit.llm.retry import open_chat
 
-    return LocalModel(llm_options.model)
+    key_variable = DEFAULT_KEY_VARIABLE if llm_options.key is None else llm_options.key
+    return open_chat(llm_options.model, llm_options.llm, key_variable=key_variable)
 
 
 def _open_recording(

@@ -21,11 +21,12 @@ from typing import Any
 import torch
 
 from solkit.adapters import inductor
-from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
-from solkit.adapters.inductor_space import inductor_space, valid_text
+from solkit.adapters.inductor import Buffer, CaughtKernel
+from solkit.adapters.inductor_space import inductor_space
 from solkit.roofline.devices import find
 from tools.inductor import splits, templates  # noqa: F401 - they add graphs
 from tools.inductor.graphs import GRAPHS, Argument, Given, Graph, Index, Mask
+from tools.inductor.lowering import Lowered, lower_function, sampled_values, valid_text
 from tools.inductor.reference import LeftOut, Reference
 from tools.inductor.tolerance import check_text, permitted
 
@@ -99,13 +100,13 @@ def _files_of(
     settings: Mapping[str, Any],
 ) -> Iterator[_KernelFile | LeftOut]:
     try:
-        lowered = inductor.lower_function(function, args, settings)
+        lowered = lower_function(function, args, settings)
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
         yield LeftOut(f"Inductor raises {type(error).__name__}")
         return
     buffers = (b for kernel in lowered.kernels for b in (*kernel.inputs, *kernel.outputs))
     names = {buffer.node.name for buffer in buffers if buffer.node}
-    samples = inductor.sampled_values(lowered.graph, args, frozenset(names))
+    samples = sampled_values(lowered.graph, args, frozenset(names))
     about = f"{name}, {str(dtype).removeprefix('torch.')}"
     for kernel in lowered.kernels:
         try:

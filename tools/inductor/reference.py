@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from solkit.adapters.inductor import Lowered
+from tools.inductor.lowering import Lowered
 
 __all__ = ["CONTRACTIONS", "LeftOut", "Reference"]
 

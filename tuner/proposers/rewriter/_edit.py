@@ -46,7 +46,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._operations import divisions_of, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -752,9 +752,8 @@ def _with_digits(
     digits: dict[type[cst.BaseBinaryOp], str] = {cst.FloorDivide: quotient, cst.Modulo: low}
     pairs = [
         (node, cst.Name(digits[type(node.operator)]))
-        for node in nodes_within(statement)
-        if is_operation(node, *digits)
-        and (render_code(node.left), render_code(node.right)) == (name, group)
+        for node in divisions_of(name, statement)
+        if render_code(node.right) == group
     ]
     return replace_each(statement, pairs)
 

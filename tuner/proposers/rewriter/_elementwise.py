@@ -37,7 +37,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     substitute_names,
 )
-from solkit.tuner.proposers.rewriter._operations import converted_value, is_operation
+from solkit.tuner.proposers.rewriter._operations import converted_value, divisions_of, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
@@ -405,18 +405,13 @@ def _with_row_and_column(
     statement: cst.BaseStatement, elementwise: Elementwise, tile: _Tile, product: Launch
 ) -> cst.BaseStatement:
     """Return a statement with the index's quotient and remainder by a row's length as indices."""
-    index = elementwise.coordinates[0]
     pairs: list[Swap] = []
-    for node in nodes_within(statement):
-        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != index:
-            continue
-        is_quotient = isinstance(node.operator, cst.FloorDivide)
-        if not is_quotient and not isinstance(node.operator, cst.Modulo):
-            continue
+    for node in divisions_of(elementwise.coordinates[0], statement):
         length = _launcher_stride([render_code(node.right)], elementwise.launch)
         parts = None if length is None else _row_and_column(tile, length, product)
         if parts is not None:
-            pairs.append((node, parenthesized(parse_expression(parts[0 if is_quotient else 1]))))
+            part = parts[0] if is_operation(node, cst.FloorDivide) else parts[1]
+            pairs.append((node, parenthesized(parse_expression(part))))
     return replace_each(statement, pairs)
 
 

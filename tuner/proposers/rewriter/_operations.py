@@ -7,7 +7,12 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._nodes import called_name, plain_code
+from solkit.tuner.proposers.rewriter._nodes import (
+    called_name,
+    nodes_within,
+    plain_code,
+    render_code,
+)
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are once their sides change places."""
@@ -24,6 +29,15 @@ def is_operation(
 ) -> TypeGuard[cst.BinaryOperation]:
     """Tell whether a node is an operation of two operands with one of these operators."""
     return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, operators)
+
+
+def divisions_of(name: str, *within: cst.CSTNode) -> list[cst.BinaryOperation]:
+    """Return quotients and remainders of what a name stands for, outermost first."""
+    return [
+        node
+        for node in nodes_within(*within)
+        if is_operation(node, cst.FloorDivide, cst.Modulo) and render_code(node.left) == name
+    ]
 
 
 def comparison_parts(node: object) -> tuple[cst.BaseExpression, str, cst.BaseExpression] | None:

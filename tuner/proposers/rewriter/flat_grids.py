@@ -28,7 +28,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     expand_names,
     free_name,
     names_within,
-    nodes_within,
     parenthesized,
     parse_expression,
     parse_statement,
@@ -39,7 +38,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation, rounded_up
+from solkit.tuner.proposers.rewriter._operations import divisions_of, is_operation, rounded_up
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -107,9 +106,7 @@ def _indices_along(function: JitFunction, axis: int) -> list[cst.Call]:
 def _divisors(function: JitFunction, name: str) -> list[str]:
     """Return what an index is divided by, the smallest number of factors first."""
     divisors, values = dict[str, None](), straight_values(function.body)
-    for node in nodes_within(function.node):
-        if not is_operation(node, cst.FloorDivide, cst.Modulo) or render_code(node.left) != name:
-            continue
+    for node in divisions_of(name, function.node):
         whole = expand_names(node.right, values.get)
         used = names_within(whole) - {"tl", "triton"}
         if used <= set(function.params) and not any(map(function.reassigned, used)):
@@ -231,9 +228,7 @@ def _with_digits(
     low, high = digits
     own = product_factors(parse_expression(divisor))
     pairs: list[Swap] = []
-    for node in nodes_within(statement):
-        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
-            continue
+    for node in divisions_of(name, statement):
         more = product_factors(node.right)
         is_multiple = all(more.count(factor) >= own.count(factor) for factor in own)
         if render_code(node.right) == divisor and isinstance(node.operator, cst.Modulo):

@@ -51,7 +51,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
+from solkit.tuner.proposers.rewriter._operations import compared_sides, divisions_of, is_operation
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
@@ -218,15 +218,11 @@ def divisors_of(launch: Launch, name: str) -> list[str]:
     """Return the sizes that the flat index is divided by; those first whose rest is taken."""
     values = _scalar_values(launch)
     divisors: dict[str, bool] = {}
-    for node in nodes_within(launch.function.node):
-        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
-            continue
-        if isinstance(node.operator, (cst.Modulo, cst.FloorDivide)):
-            size = substitute_names(node.right, values)
-            if names_within(size) <= set(launch.function.params):
-                text = render_code(size)
-                is_rest = isinstance(node.operator, cst.Modulo)
-                divisors[text] = divisors.get(text, False) or is_rest
+    for node in divisions_of(name, launch.function.node):
+        size = substitute_names(node.right, values)
+        if names_within(size) <= set(launch.function.params):
+            text = render_code(size)
+            divisors[text] = divisors.get(text, False) or is_operation(node, cst.Modulo)
     return sorted(divisors, key=lambda size: (not divisors[size], len(size)))
 
 

@@ -30,7 +30,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     count_uses,
     free_name,
     names_within,
-    nodes_within,
     parenthesized,
     parse_statement,
     parse_statements,
@@ -40,7 +39,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._operations import divisions_of
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
 _GROUPS = (1, 2, 4, 8, 16)
@@ -158,11 +157,7 @@ def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
 def _with_named_parts(function: JitFunction, program: str) -> list[cst.BaseStatement]:
     """Return statements in which quotient and remainder of a program's index are names once."""
     body = function.body
-    nodes = [
-        node
-        for node in nodes_within(*body)
-        if is_operation(node, cst.FloorDivide, cst.Modulo) and render_code(node.left) == program
-    ]
+    nodes = divisions_of(program, *body)
     divisors = {render_code(node.right) for node in nodes}
     needed = {program, *names_within(*(node.right for node in nodes))}
     place = 1 + max(i for i, s in enumerate(body) if set(assigned_names(s)) & needed)
