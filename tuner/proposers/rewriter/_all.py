@@ -34,6 +34,7 @@ from solkit.tuner.proposers.rewriter.row_passes import RowPasses
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 from solkit.tuner.proposers.rewriter.single_trips import SingleTrips
+from solkit.tuner.proposers.rewriter.sliding_windows import SlidingWindows
 from solkit.tuner.proposers.rewriter.split_loops import SharedLoops, Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
@@ -51,6 +52,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Tile(),
     ParallelLoops(),
     SingleTrips(),
+    SlidingWindows(),
     Vectorise(),
     Operands(),
     Precision(),
@@ -92,6 +94,7 @@ _STRUCTURAL = (
         NeedlessCopies,
         Tile,
         ParallelLoops,
+        SlidingWindows,
         Vectorise,
         Operands,
         Precision,

@@ -396,6 +396,27 @@ def with_fixed_parameters(text: KernelText, names: Iterable[str]) -> str:
     return render_module(replace_each(text.tree, pairs))
 
 
+def of_the_original(launch: Launch, *changed: str) -> set[str]:
+    """Return the launcher's parameters that only the original launch uses from now on.
+
+    At the shape that is tuned they change nothing, so they stay as they are for others.
+
+    Args:
+        launch: of the original.
+        changed: its arguments and options that the new launch has otherwise, and ``"grid"``.
+    """
+    own = {param.name.value for param in launch.launcher.params.kwonly_params}
+    values = {**launch.arguments, **launch.options}
+    replaced = names_within(*(node for name, node in values.items() if name in changed))
+    kept = [value for name, value in values.items() if name not in changed]
+    within = {id(node) for node in nodes_within(launch.statement)}
+    elsewhere = [
+        statement for statement in statements_of(launch.launcher) if id(statement) not in within
+    ]
+    kept += [] if "grid" in changed else [launch.grid]
+    return (own & replaced) - names_within(*kept, *elsewhere)
+
+
 def listed_space(text: KernelText) -> dict[str, list[Value]]:
     """Return the values of each parameter that SPACE lists; empty if it is more than literals."""
     for literal in _plain_space(text.tree) or ():

@@ -12,6 +12,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     guarded_launch,
     launch_line,
+    of_the_original,
     options_of,
     renamed_function,
     row_warps,
@@ -160,23 +161,6 @@ def _condition(launch: Launch, block: str, size: str, held: Sequence[cst.BaseExp
     return short if is_masked else f"{short} and {size} == triton.next_power_of_2({size})"
 
 
-def _of_the_original(launch: Launch, block: str) -> set[str]:
-    """Return the launcher's parameters that only the original launch uses from now on.
-
-    At the shape that is tuned they change nothing, so they stay as they are for others.
-    """
-    own = {param.name.value for param in launch.launcher.params.kwonly_params}
-    replaced = [launch.arguments.get(block), launch.options.get("num_warps")]
-    replaced_names = names_within(*(node for node in replaced if node is not None))
-    kept = [value for name, value in launch.arguments.items() if name != block]
-    kept += [value for name, value in launch.options.items() if name != "num_warps"]
-    within = {id(node) for node in nodes_within(launch.statement)}
-    elsewhere = [
-        statement for statement in statements_of(launch.launcher) if id(statement) not in within
-    ]
-    return (own & replaced_names) - names_within(launch.grid, *kept, *elsewhere)
-
-
 def _reads_memory(statement: cst.BaseStatement) -> list[cst.Call]:
     return [call for call in calls_within(statement, "tl.load") if call.args]
 
@@ -269,7 +253,9 @@ def _rewritten(
         ],
         parameters=[values],
     )
-    source = with_fixed_parameters(parse_kernel(source) or text, _of_the_original(launch, block))
+    source = with_fixed_parameters(
+        parse_kernel(source) or text, of_the_original(launch, block, "num_warps")
+    )
     trips = len(loops)
     why = facts.explain_factors("extra traffic", "instructions", "latency")
     return Variant(
