@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    expand_names,
     free_name,
     names_within,
     nodes_within,
@@ -37,7 +38,12 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     substitute_names,
 )
-from solkit.tuner.proposers.rewriter._operations import converted_value, divisions_of, is_operation
+from solkit.tuner.proposers.rewriter._operations import (
+    compared_sides,
+    converted_value,
+    divisions_of,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
@@ -182,7 +188,8 @@ class _Tile:
 
     Attributes:
         call: the load or the store.
-        rows, columns: their indices, spread over the tile, as code; the first of several.
+        rows, columns: their indices, spread over the tile, as code; the first of several; empty
+            for a block along one axis.
         stride: of a row, as factors in the function.
         is_matrix: whether there is one index of rows, and one of columns.
         is_dense: whether columns are next to each other and nothing else is added.
@@ -215,13 +222,15 @@ def tile_of(call: cst.Call, param: str, values: Values) -> _Tile | None:
     terms = [[factor.removesuffix(_WIDER) for factor in term] for term in terms]
     rows = [term for term in terms if any(factor.endswith(_ROWS) for factor in term)]
     columns = [term for term in terms if any(factor.endswith(_COLUMNS) for factor in term)]
+    mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
+    conjuncts = () if mask is None else tuple(_conjuncts(mask, values))
+    if terms and not rows and not columns:
+        return _Tile(call, "", "", (), False, False, offset, conjuncts)
     if not rows or not columns or any(term in columns for term in rows):
         return None
     is_matrix = len(rows) == len(columns) == 1
     row = next(factor for factor in rows[0] if factor.endswith(_ROWS))
     column = next(factor for factor in columns[0] if factor.endswith(_COLUMNS))
-    mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
-    conjuncts = () if mask is None else tuple(_conjuncts(mask, values))
     stride = tuple(factor for factor in rows[0] if factor != row)
     is_dense = is_matrix and len(columns[0]) == 1 and len(terms) == 2
     return _Tile(call, row, column, stride, is_matrix, is_dense, offset, conjuncts)
@@ -348,6 +357,8 @@ def _with_marks(tile: _Tile) -> _Tile:
 
 
 def _marked(code: str) -> str:
+    if not code:
+        return code
     node = parse_expression(code)
     names = names_within(node) - {"tl", "None", "True", "False"}
     return render_code(substitute_names(node, {n: cst.Name(f"{_MARK}{n}") for n in names}))
@@ -392,7 +403,7 @@ def _at_tile(
         product: the other launch.
         alike: code of the product for names of the elementwise function.
     """
-    if len(elementwise.coordinates) == 1 and tile.is_matrix:
+    if len(elementwise.coordinates) == 1 and (tile.is_matrix or not tile.rows):
         statement = _with_row_and_column(statement, elementwise, tile, product)
     pairs = [
         (call, _masked_access(call, elementwise, tile, alike))
@@ -423,14 +434,23 @@ def _row_and_column(tile: _Tile, length: str, product: Launch) -> tuple[str, str
     rows: list[str] = []
     columns: list[str] = []
     for term in sum_terms(parse_expression(tile.offset), {}):
-        factors = [_launcher_stride([f.replace(_MARK, "")], product) for f in term]
+        factors = [_stride_of(parse_expression(f), product) for f in term]
         if length in factors:
             at = factors.index(length)
             rows.append(" * ".join((*term[:at], *term[at + 1 :])) or "1")
         else:
             columns.append(" * ".join(term) or "1")
+    parts = " + ".join(rows), " + ".join(columns)
+    if not tile.rows:
+        ends = (compared_sides(parse_expression(code), "<") for code in tile.conjuncts)
+        bounds = {(render_code(e[0]), _stride_of(e[1], product)) for e in ends if e is not None}
+        return parts if all(parts) and (parts[1], length) in bounds else None
     spread = [any(code.endswith((_ROWS, _COLUMNS)) for code in part) for part in (rows, columns)]
-    return (" + ".join(rows), " + ".join(columns)) if all(spread) else None
+    return parts if all(spread) else None
+
+
+def _stride_of(node: cst.BaseExpression, product: Launch) -> str | None:
+    return _launcher_stride([render_code(node).replace(_MARK, "")], product)
 
 
 def _masked_access(
@@ -443,11 +463,12 @@ def _masked_access(
     """
     at = 2 if called_name(call) == "tl.store" else 1
     mask = argument_of(call, at, "mask")
-    pointer = render_code(substitute_names(call.args[0].value, elementwise.values))
+    pointer = render_code(expand_names(call.args[0].value, elementwise.values.get))
     coordinates = [f for f in elementwise.coordinates if re.search(rf"\b{f}\b", pointer)]
     is_flat = len(elementwise.coordinates) == 1
     axes = {
-        axis: tile_index in pointer or bool(coordinates and (is_flat or place in coordinates))
+        axis: (tile_index or _MARK) in pointer
+        or bool(coordinates and (is_flat or place in coordinates))
         for axis, tile_index, place in (
             (_ROWS, tile.rows, elementwise.coordinates[0]),
             (_COLUMNS, tile.columns, elementwise.coordinates[-1]),

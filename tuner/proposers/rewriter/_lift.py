@@ -357,7 +357,7 @@ class _Body:
                             f"tl.max(({self.lifting.valid} & {taken}).to(tl.int32), axis=0) > 0"
                         )
                         result.append(parse_statement(f"{where} = {reduced}"))
-                statement = replace_each(statement, [(call, _narrowed(call, where, 1))])
+                statement = replace_each(statement, [(call, narrowed_access(call, where, 1))])
             result += self.statement(self._where_taken(statement, taken, before))
         return result
 
@@ -367,7 +367,7 @@ class _Body:
         """Return a statement that changes what was there before only where a name holds."""
         binding, call = single_assignment(statement), expression_statement(statement)
         if isinstance(call, cst.Call) and called_name(call) in PLAIN_WRITES:
-            return replace_each(statement, [(call, _narrowed(call, taken, 2))])
+            return replace_each(statement, [(call, narrowed_access(call, taken, 2))])
         if binding is None:
             raise CannotLiftError(render_code(statement))
         if binding.target not in before and not binding.operator:
@@ -578,7 +578,7 @@ def _decided(
     return result
 
 
-def _narrowed(call: cst.Call, taken: str, mask_at: int) -> cst.Call:
+def narrowed_access(call: cst.Call, taken: str, mask_at: int) -> cst.Call:
     """Return an access that happens where a name holds, too; a load gives 0 elsewhere."""
     mask = argument_of(call, mask_at, "mask")
     whole = taken if mask is None else f"{taken} & {render_code(parenthesized(mask))}"

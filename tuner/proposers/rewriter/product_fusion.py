@@ -38,7 +38,7 @@ from solkit.tuner.proposers.rewriter._elementwise import (
 )
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
-from solkit.tuner.proposers.rewriter._memory import is_write, pointers_of
+from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -86,8 +86,9 @@ class FuseProducts:
     """An elementwise launch ahead of a product, or behind it, becomes part of its launch.
 
     Applies where a function with ``tl.dot`` stores a tensor once that an elementwise one reads at
-    the same places, or loads what such a function stored. The grids may differ. The tensor between
-    them is local to the launcher, or the elementwise function changes it in place.
+    the same places, or loads what such a function stored; and behind other functions with loops
+    that store once. The grids may differ. The tensor between them is local to the launcher, or the
+    elementwise function changes it in place.
     """
 
     kind = "fuse with product"
@@ -99,7 +100,7 @@ class FuseProducts:
         chain: list[str] = []
         current: KernelText | None = text
         while current is not None and len(chain) < _LONGEST_CHAIN:
-            source = next(_fused_sources(current), "")
+            source = fused_source(current)
             if not source:
                 break
             chain.append(source)
@@ -112,6 +113,11 @@ class FuseProducts:
             )
 
 
+def fused_source(text: KernelText) -> str:
+    """Return the file with one elementwise launch as part of another; empty if none can be."""
+    return next(_fused_sources(text), "")
+
+
 def _fused_sources(text: KernelText) -> Iterator[str]:
     for first, second in itertools.combinations(text.single, 2):
         if first.launcher is not second.launcher or not _nothing_between(first, second):
@@ -119,14 +125,17 @@ def _fused_sources(text: KernelText) -> Iterator[str]:
         products = [bool(calls_within(e.function.node, "tl.dot")) for e in (first, second)]
         for name in _shared_tensors(first, second):
             between = _Between(text, first, second, name)
-            if products == [True, False]:
-                source = _with_epilogue(between)
-            elif products == [False, True]:
-                source = _with_prologue(between)
+            if products[1]:
+                source = "" if products[0] else _with_prologue(between)
             else:
-                source = ""
+                source = _with_epilogue(between) if products[0] or _sums_up(first) else ""
             if source:
                 yield source
+
+
+def _sums_up(launch: Launch) -> bool:
+    """Tell whether a function has loops and writes once, behind these."""
+    return bool(launch.function.loops) and len(calls_within(launch.function.node, *WRITES)) == 1
 
 
 # ------------------------------------------------------------------------------- launchers
@@ -251,7 +260,8 @@ def _with_epilogue(between: _Between) -> str:
     others = between.other_uses()
     if between.allocation is None or outputs & inputs or (others and not in_place):
         return ""
-    if not tile.is_matrix and calls_within(between.allocation, "torch.zeros", "torch.zeros_like"):
+    is_product = tile.is_matrix and calls_within(product.function.node, "tl.dot")
+    if not is_product and calls_within(between.allocation, "torch.zeros", "torch.zeros_like"):
         return ""  # what no program stores is 0
     if others and not _all_behind(others, launch):
         return ""

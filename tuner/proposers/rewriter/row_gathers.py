@@ -45,11 +45,11 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
-    count_uses,
     expand_names,
     expression_statement,
     integer_literal,
     names_within,
+    nodes_within,
     parenthesized,
     parse_expression,
     parse_statement,
@@ -77,13 +77,21 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter.fusion import is_harmless
+from solkit.tuner.proposers.rewriter.product_fusion import fused_source
 from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
-from solkit.tuner.proposers.rewriter.row_programs import with_column_programs, with_row_programs
+from solkit.tuner.proposers.rewriter.row_programs import (
+    names_behind,
+    with_column_programs,
+    with_masked_additions,
+    with_row_programs,
+)
 from solkit.tuner.proposers.rewriter.single_trips import with_single_trips
 
 _PROGRAM = "tl.program_id"
 _BLOCK = 256
 """Rows that a program lists."""
+_IN_FLIGHT = 4
+"""Rows of an index that a program waits for at a time."""
 _FLOATS = ("torch.float32", "torch.float16", "torch.bfloat16")
 _INTEGERS = ("torch.int32", "torch.int64")
 _MOST = 3
@@ -111,9 +119,13 @@ class GatherRows:
             name, scatter = launch.function.name, _scatter_in(text, launch)
             if scatter is not None:
                 why = facts.explain_factors("extra traffic", "atomics", "latency")
+                intent = f"{name} adds rows with atomics; a program sums up those of an index"
+                source = _with_reader(scatter) or _with_gathers(scatter)
+                whole = parse_kernel(source)
+                source = (whole and fused_source(whole)) or source
+                yield Variant(source, f"{intent}{why}.")
                 yield Variant(
-                    _with_reader(scatter) or _with_gathers(scatter),
-                    f"{name} adds rows with atomics; a program sums up those of an index{why}.",
+                    _with_rows_in_flight(source, scatter), f"{intent}, several at a time."
                 )
 
 
@@ -123,6 +135,7 @@ def _scatter_in(text: KernelText, launch: Launch) -> _Scatter | None:
     if not calls_within(launch.function.node, "tl.atomic_add"):
         return None
     plain = parse_kernel(with_single_trips(text, launch) or render_module(text.tree))
+    plain = plain and (with_masked_additions(plain, plain.launches_of(name)[0]) or plain)
     scatter = None if plain is None else _scatter_of(plain, plain.launches_of(name)[0])
     if scatter is not None:
         return scatter
@@ -185,6 +198,7 @@ class _Scatter:
         axis: of the grid, along which that index goes.
         additions: to results, of which the first is to whole rows.
         mask: of the load; ``None`` for none.
+        chosen: conditions on the loaded row and the program, as code: other rows add nothing.
         guard, original: as in `_scatter_of`.
     """
 
@@ -196,6 +210,7 @@ class _Scatter:
     axis: int
     additions: tuple[_Addition, ...]
     mask: cst.BaseExpression | None
+    chosen: tuple[str, ...] = ()
     guard: str = ""
     original: cst.SimpleStatementLine | None = None
 
@@ -226,21 +241,22 @@ def _scatter_of(
     loaded = cst.ensure_type(load.value, cst.Call)
     address, inside = argument_of(loaded, 0, "pointer"), argument_of(loaded, 1, "mask")
     is_filled = argument_of(loaded, 2, "other") is not None
-    if address is None or not _are_whole(additions, inside, values, is_filled=is_filled):
-        return None  # an addition with another mask may leave elements of a row alone
+    if address is None:
+        return None
     programs = {n: a for n, v in values.items() if (a := grid_axis(v)) is not None}
-    needed = _needed((address, *([inside] if inside is not None else [])), values)
+    needed = names_behind(values, address, *([inside] if inside is not None else []))
     own = sorted(needed & programs.keys())
     calls = [c for n in needed if n in values for c in calls_within(values[n])]
     odd = any(called_name(c) != _PROGRAM for c in (*calls, *calls_within(address)))
     if len(own) != 1 or odd or not _fits_grid(launch, additions, programs[own[0]]):
         return None
     adding = [addition.statement for addition in additions]
-    uses = sum(count_uses(s, index) for s in body)
-    if uses != 1 + sum(count_uses(s, index) for s in adding):
-        return None
+    masks = _Masks(launch, values, inside, index, own[0])
+    chosen = masks.chosen(additions, is_filled=is_filled)
+    if chosen is None:
+        return None  # an addition with another mask may leave elements of a row alone
     of_rows = {n: v for n, v in values.items() if n != index}
-    if {own[0]} & _needed([addition.pointer for addition in additions], of_rows):
+    if own[0] in names_behind(of_rows, *(addition.pointer for addition in additions)):
         return None
     names = assigned_names(*body)
     if len(names) != len(set(names)) or set(launch.function.names) & {
@@ -255,7 +271,7 @@ def _scatter_of(
         stored = argument_bases(launch, cst.ensure_type(call, cst.Call))
         if any(may_meet(stored, argument_bases(launch, read)) for read in reads):
             return None
-    parts = index, loads[0], own[0], programs[own[0]], tuple(additions), inside
+    parts = index, loads[0], own[0], programs[own[0]], tuple(additions), inside, chosen
     return _Scatter(text, launch, *parts, guard, original)
 
 
@@ -286,48 +302,79 @@ def _additions(launch: Launch, values: Values) -> list[_Addition]:
     return additions if is_apart and alike and has_rows and len(additions) <= _MOST else []
 
 
-def _are_whole(
-    additions: Sequence[_Addition],
-    inside: cst.BaseExpression | None,
-    values: Values,
-    *,
-    is_filled: bool,
-) -> bool:
-    """Tell whether all rows that are listed are added to all columns that a program has.
+@dataclass(frozen=True)
+class _Masks:
+    """Masks of additions, against that of the load of the row.
 
-    Args:
-        additions: of the function.
-        inside: mask of the load of the row.
+    Attributes:
+        launch: of the function.
         values: of names.
-        is_filled: whether a masked load gives a row that must not be added to.
+        inside: mask of the load; ``None`` for none.
+        index: name of the loaded row.
+        program: name of the program's index that says which row it loads.
     """
 
-    def parts_of(mask: cst.BaseExpression | None) -> list[cst.BaseExpression]:
-        return [] if mask is None else conjuncts(_whole(mask, values))
+    launch: Launch
+    values: Values
+    inside: cst.BaseExpression | None
+    index: str
+    program: str
 
-    of_load = set(map(plain_code, parts_of(inside)))
-    for addition in additions:
-        place, parts = addition.place, parts_of(addition.mask)
-        others = [part for part in parts if plain_code(part) not in of_load]
-        if is_filled and len(parts) - len(others) < len(of_load):
-            return False
-        needs_mask = place.block is not None and (
-            place.axis is not None or compact_code(place.block) != place.length
+    def chosen(self, additions: Sequence[_Addition], *, is_filled: bool) -> tuple[str, ...] | None:
+        """Return conditions under which a program's row is added, to all of its columns.
+
+        ``None`` if additions are to parts of rows, or have other conditions than each other.
+
+        Args:
+            additions: of the function.
+            is_filled: whether a masked load gives a row that must not be added to.
+        """
+        of_load = {plain_code(part) for part in self._parts(self.inside)}
+        chosen = list[tuple[str, ...]]()
+        for addition in additions:
+            place, parts = addition.place, self._parts(addition.mask)
+            others = [part for part in parts if plain_code(part) not in of_load]
+            if is_filled and len(parts) - len(others) < len(of_load):
+                return None
+            conditions = [part for part in others if self._is_condition(part)]
+            needs_mask = place.block is not None and (
+                place.axis is not None or compact_code(place.block) != place.length
+            )
+            ends = [part for part in others if part not in conditions]
+            if len(ends) > 1 or (needs_mask and not ends):
+                return None
+            if ends and not self._ends_row(ends[0], place):
+                return None
+            chosen.append(tuple(sorted({render_code(parenthesized(c)) for c in conditions})))
+        return chosen[0] if len(set(chosen)) == 1 else None
+
+    def _parts(self, mask: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+        """Return conditions that are joined, with all names written out but the row's own."""
+        kept = {self.index, self.program}
+        whole = lambda name: None if name in kept else _grouped(self.values.get(name))  # noqa: E731
+        return [] if mask is None else conjuncts(expand_names(mask, whole))
+
+    def _is_condition(self, node: cst.BaseExpression) -> bool:
+        """Tell whether a condition is one of the row that is loaded, and of arguments alone."""
+        known = {self.index, self.program, *self.launch.function.params}
+        odd = (cst.Call, cst.BooleanOperation, cst.Not)
+        is_plain = isinstance(node, cst.Comparison) and not any(
+            isinstance(part, odd) for part in nodes_within(node)
         )
-        if len(others) > 1 or (needs_mask and not others):
+        return is_plain and names_within(node) <= known
+
+    def _ends_row(self, mask: cst.BaseExpression, place: _Place) -> bool:
+        """Tell whether a mask with all names written out is that of a row's columns."""
+        sides = compared_sides(mask, "<")
+        if sides is None or place.columns is None:
             return False
-        if others and not _ends_row(others[0], place):
-            return False
-    return True
+        ends = {_spelled(node, self.launch) for node in (sides[1], parse_expression(place.length))}
+        return plain_code(sides[0]) == plain_code(place.columns) and len(ends) == 1
 
 
-def _ends_row(mask: cst.BaseExpression, place: _Place) -> bool:
-    """Tell whether a mask with all names written out is that of a row's columns."""
-    sides = compared_sides(mask, "<")
-    if sides is None or place.columns is None:
-        return False
-    codes = list(map(plain_code, sides))
-    return codes == [plain_code(place.columns), plain_code(parse_expression(place.length))]
+def _spelled(node: cst.BaseExpression, launch: Launch) -> str:
+    """Return a size of a function as that of the launcher, in the one way to spell it."""
+    return spelled_size(substitute_names(node, dict(launch.arguments)), launch.launcher)
 
 
 def _whole(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
@@ -406,17 +453,6 @@ def _terms(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [node]
 
 
-def _needed(nodes: Sequence[cst.BaseExpression], values: Values) -> set[str]:
-    """Return all names that expressions are made of."""
-    pending, seen = list(names_within(*nodes)), set[str]()
-    while pending:
-        name = pending.pop()
-        if name not in seen:
-            seen.add(name)
-            pending += names_within(values[name]) if name in values else ()
-    return seen
-
-
 def _zeros(launch: Launch, place: _Place) -> cst.BaseStatement | None:
     """Return the statement that allocates a launch's result, which nothing reads in between."""
     argument = launch.arguments.get(place.param)
@@ -443,7 +479,8 @@ def _zeros(launch: Launch, place: _Place) -> cst.BaseStatement | None:
     others = [a for p, a in launch.arguments.items() if p != place.param]
     between = any(element_uses(s, name) for s in body[begin + 1 : end])
     between |= bool(names_within(allocations[0]) & set(assigned_names(*body[begin + 1 : end])))
-    return None if between or name in names_within(*others) or begin > end else allocations[0]
+    is_read = any(element_uses(argument, name) for argument in others)
+    return None if between or is_read or begin > end else allocations[0]
 
 
 # ------------------------------------------------------------------------------- the new file
@@ -471,6 +508,16 @@ def _with_reader(scatter: _Scatter) -> str:
         if whole is not None and not results & names_within(whole.launcher):
             return merged
     return ""
+
+
+def _with_rows_in_flight(source: str, scatter: _Scatter) -> str:
+    """Return a file whose loop over the rows of an index waits for several rows at a time.
+
+    An index that is more frequent than others has a long loop: its program is the last to end.
+    """
+    bounds = ", ".join(f"{scatter.index}_{word}" for word in _WORDS[4:6])
+    unrolled = f"in tl.range({bounds}, loop_unroll_factor={_IN_FLIGHT}):"
+    return source.replace(f"in range({bounds}):", unrolled)
 
 
 def _is_free_between(scatter: _Scatter, reader: Launch) -> bool:
@@ -559,16 +606,14 @@ def _covers_result(scatter: _Scatter, addition: _Addition) -> bool:
     place, launch = addition.place, scatter.launch
     if addition.mask is None or place.block is None:
         return True
-    length, block = (
-        plain_code(substitute_names(node, dict(launch.arguments)))
+    sizes = [
+        render_code(substitute_names(node, dict(launch.arguments)))
         for node in (parse_expression(place.length), place.block)
-    )
-    whole = f"triton.cdiv({length},{block})"
+    ]
+    own, whole = place.block, f"triton.next_power_of_2({sizes[0]})"
     if place.axis is not None:
-        return plain_code((launch.axes or ())[place.axis]) == whole
-    return spelled_size(parse_expression(block), launch.launcher) == spelled_size(
-        parse_expression(f"triton.next_power_of_2({length})"), launch.launcher
-    )
+        own, whole = (launch.axes or ())[place.axis], f"triton.cdiv({', '.join(sizes)})"
+    return _spelled(own, launch) == spelled_size(parse_expression(whole), launch.launcher)
 
 
 def _rows_of(scatter: _Scatter, addition: _Addition) -> str:
@@ -630,9 +675,11 @@ def _listing(scatter: _Scatter, names: Mapping[str, str]) -> list[cst.FunctionDe
     inside = f"{scatter.program} < programs"
     if scatter.mask is not None:
         inside = f"({inside}) & ({whole(scatter.mask)})"
+    row = {scatter.index: cst.Name(f"{scatter.index}_{_WORDS[0]}")}
+    chosen = [render_code(substitute_names(parse_expression(c), row)) for c in scatter.chosen]
     words = {
         "program": scatter.program,
-        "mask": inside,
+        "mask": " & ".join((f"({inside})", *chosen)),
         "address": f"tl.load({whole(address)}, mask={inside}, other=0)",
         **{key: f"{scatter.index}_{key}" for key in _WORDS[:4]},
     }
@@ -663,7 +710,8 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
     function = scatter.launch.function
     values = single_values(function.body)
     stored = [addition.pointer for addition in scatter.additions]
-    outside = _needed(stored, {n: v for n, v in values.items() if n != scatter.index})
+    of_rows = {n: v for n, v in values.items() if n != scatter.index}
+    outside = names_behind(of_rows, *stored)
     adding = [addition.statement for addition in scatter.additions]
     ahead, within = list[cst.BaseStatement](), list[cst.BaseStatement]()
     for statement in function.body:
@@ -695,7 +743,9 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
             stores.append(f"{name_} = ({end} - {begin}){times} * {value}")
         masks = []
         if addition.mask is not None and own.columns is not None:
-            masks.append(f"({render_code(own.columns)} < {own.length})")
+            parts = _terms(addition.pointer)
+            ranges = (t for t in parts if calls_within(_whole(t, values), "tl.arange"))
+            masks.append(f"({render_code(next(ranges))} < {own.length})")
         if is_whole:
             terms = [render_code(term) for term in _terms(addition.pointer)]
             element = " + ".join(term for term in terms if term != own.param)

@@ -8,6 +8,10 @@
     row = tl.program_id(0) * B + tl.arange(0, B)   →   row = tl.program_id(0)
     tl.load(x + row[:, None] * n + cols[None, :])      tl.load(x + row * n + cols)
 
+    if to == padding:                              →   tl.atomic_add(out + to * n + cols, x,
+        return                                                       mask=(to == padding) == 0)
+    tl.atomic_add(out + to * n + cols, x)
+
 These forms are a step of other rewrites: more programs that add with atomics are no faster.
 """
 
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import (
     MOST_OF_AXIS,
     arguments_of,
@@ -24,16 +29,19 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     renamed_function,
 )
+from solkit.tuner.proposers.rewriter._lift import narrowed_access
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
+    Values,
     assigned_names,
     called_name,
     calls_within,
     count_uses,
     names_read_first,
+    names_within,
     nodes_within,
     parenthesized,
     parse_statement,
@@ -42,13 +50,66 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
     replace_each,
     single_assignment,
+    statements_of,
     substitute_names,
+    with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
 
 Form = tuple[KernelText, Launch, str, cst.SimpleStatementLine]
 """A file, the launch in it, where that is right as code of the launcher, and the launch before."""
+
+
+def with_masked_additions(text: KernelText, launch: Launch) -> KernelText | None:
+    """Return the file in which all programs of a launch go on, and add under a mask.
+
+    ``None`` if there is no branch on a loaded number around additions. Loads in it lose its guard:
+    in this step's result, only programs whose masks hold may load.
+    """
+    function, body, tests = launch.function, list[cst.BaseStatement](), list[str]()
+    pending, loaded = list(function.body), set[str]()
+    while pending:
+        statement, *pending = pending
+        binding, within = single_assignment(statement), statements_of(statement)
+        if binding is not None and called_name(binding.value) == "tl.load":
+            loaded.add(binding.target)
+        if not isinstance(statement, cst.If):
+            pairs: list[Swap] = [
+                (call, narrowed_access(call, " & ".join(tests), 2))
+                for call in calls_within(statement, "tl.atomic_add")
+                if tests
+            ]
+            body.append(replace_each(statement, pairs))
+            continue
+        leaves = [render_code(inner).strip() for inner in within] == ["return"]
+        named = names_behind(single_values(body), statement.test)
+        is_last = not (pending or leaves)
+        if statement.orelse is not None or not (leaves or is_last) or not named & loaded:
+            return None
+        tests.append(f"(({_with_bits(statement.test)}) {'==' if leaves else '!='} 0)")
+        pending += () if leaves else within
+    if not tests:
+        return None
+    node = with_body(function.node, body)
+    return parse_kernel(changed_text(text, functions={function.name: node}))
+
+
+def names_behind(values: Values, *nodes: cst.BaseExpression) -> set[str]:
+    """Return the names in expressions, and those in the values of these."""
+    seen, pending = set[str](), set(names_within(*nodes))
+    while pending:
+        seen |= pending
+        pending = names_within(*(values[n] for n in pending if n in values)) - seen
+    return seen
+
+
+def _with_bits(test: cst.BaseExpression) -> str:
+    """Return a test as code that blocks may have, too."""
+    if not isinstance(test, cst.BooleanOperation):
+        return render_code(test)
+    sign = "&" if isinstance(test.operator, cst.And) else "|"
+    return f"({_with_bits(test.left)}) {sign} ({_with_bits(test.right)})"
 
 
 def with_column_programs(text: KernelText, launch: Launch) -> Form | None:

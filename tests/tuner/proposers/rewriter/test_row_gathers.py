@@ -62,7 +62,7 @@ def kernel(x):
 
 
 def test_rows_of_an_index_are_summed_without_atomics(is_right):
-    (source,) = variants(GatherRows(), SCATTER)
+    source, _ = variants(GatherRows(), SCATTER)
     names = [launch.function.name for launch in parse_kernel(source).launches]
     assert names == ["add_rows_count", "add_rows_list", "add_rows_gather"]
     assert "out = torch.empty(" in source
@@ -80,7 +80,8 @@ def test_rows_of_an_index_are_summed_without_atomics(is_right):
         ("to * N + cols, x)", "to * N + cols, x, mask=cols < 9)"),
         ("to * N + cols, x)", "to * 2 * N + cols, x)"),
         ("to * N + cols, x)", "to * N + cols + 1, x)"),
-        ("x_ptr + row * N", "x_ptr + (row + to) * N"),
+        ("cols, x)", "cols, x, mask=to < tl.num_programs(0))"),
+        ("cols, x)", "cols, x, mask=cols + to < N)"),
         ("tl.atomic_add", "tl.atomic_max"),
         ("x, out, index", "out, out, index"),
         ("add_rows[(4,)]", "add_rows[(4, 2)]"),
@@ -145,7 +146,7 @@ READ = (
 
 
 def test_a_launch_that_reads_the_sums_by_rows_gets_them_in_registers(is_right):
-    (source,) = variants(GatherRows(), canonical_form(HEADER + READ).removeprefix(HEADER))
+    source, _ = gathered(READ)
     names = [launch.function.name for launch in parse_kernel(source).launches]
     assert names == ["add_rows_count", "add_rows_list", "add_rows_gather_cast"]
     assert is_right(source, READ)
@@ -153,7 +154,7 @@ def test_a_launch_that_reads_the_sums_by_rows_gets_them_in_registers(is_right):
 
 def test_sums_that_are_returned_too_go_to_memory():
     source = READ.replace("return narrow", "return narrow, out")
-    (source,) = variants(GatherRows(), canonical_form(HEADER + source).removeprefix(HEADER))
+    source, _ = gathered(source)
     assert [launch.function.name for launch in parse_kernel(source).launches][-1] == "cast"
 
 
@@ -223,7 +224,7 @@ def gathered(source):
     ("source", "last"), [(MEANS, "add_rows_gather_divide"), (COLUMNS, "divide")]
 )
 def test_rows_with_their_count_and_columns_of_rows_are_gathered(source, last, is_right):
-    (whole,) = gathered(source)
+    whole, _ = gathered(source)
     launched = [launch.function.name for launch in parse_kernel(whole).launches]
     assert launched[:2] == ["add_rows_count", "add_rows_list"]
     assert launched[-1] == last
@@ -248,7 +249,7 @@ def test_other_additions_next_to_rows_stay(source, old, new):
 
 
 def test_columns_that_no_program_has_stay_zero():
-    (whole,) = gathered(MEANS.replace("N, BLOCK=BLOCK)\n    divide", "N, BLOCK=8)\n    divide"))
+    whole, _ = gathered(MEANS.replace("N, BLOCK=BLOCK)\n    divide", "N, BLOCK=8)\n    divide"))
     assert "out = torch.zeros(" in whole
 
 
@@ -279,7 +280,7 @@ TILED = (
 
 @pytest.mark.parametrize("source", [LOOPED, TILED])
 def test_rows_of_tiles_and_columns_of_loops_are_gathered(source, is_right):
-    (whole,) = gathered(source)
+    whole, _ = gathered(source)
     assert "_gather[" in whole
     assert is_right(whole, source)
 
@@ -302,3 +303,77 @@ def test_rows_of_tiles_and_columns_of_loops_are_gathered(source, is_right):
 def test_tiles_and_loops_of_other_forms_stay(source, old, new):
     assert source.count(old) == 1
     assert not gathered(source.replace(old, new))
+
+
+SELECTED = """
+def reference(x, index, rows):
+    keep = (index != 5) & (index >= 0)
+    total = torch.zeros(rows, x.shape[1], device=x.device).index_add_(0, index[keep], x[keep])
+    return (2 * total + torch.arange(x.shape[1], device=x.device)).half()
+
+
+def inputs(M=21, N=13, device="cuda"):
+    return torch.randn(M, N, device=device), torch.arange(M, device=device) * 5 % 8 - 1, 9
+
+
+@triton.jit
+def add_rows(x_ptr, out_ptr, index_ptr, N, stride, pad, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    to = tl.load(index_ptr + row)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (cols < N) & (to != pad) & (to >= 0)
+    x = tl.load(x_ptr + row * N + cols, mask=inside)
+    tl.atomic_add(out_ptr + to * stride + cols, x, mask=inside)
+
+
+@triton.jit
+def scaled(x_ptr, y_ptr, N, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    y = tl.load(x_ptr + i, mask=i < n) * 2 + i % N
+    tl.store(y_ptr + i, y.to(tl.float16), mask=i < n)
+
+
+def kernel(x, index, rows):
+    M, N = x.shape
+    out = torch.zeros((rows, N), dtype=torch.float32, device=x.device)
+    half = torch.empty((rows, N), dtype=torch.float16, device=x.device)
+    add_rows[(M, triton.cdiv(N, 8))](x, out, index, N, out.stride(0), 5, BLOCK=8)
+    scaled[(triton.cdiv(rows * N, 32),)](out, half, N, rows * N, BLOCK=32)
+    return half
+"""
+BOTH = " & (to != pad) & (to >= 0)"
+LOAD = "    to = tl.load(index_ptr + row)\n"
+ADD = "    tl.atomic_add(out_ptr + to * stride + cols, x, mask=inside)\n"
+LEAVING = SELECTED.replace(BOTH, "").replace(
+    LOAD, LOAD + "    if to == pad or to < 0:\n        return\n"
+)
+INSIDE = SELECTED.replace(BOTH, "").replace(ADD, "    if to != pad and to >= 0:\n    " + ADD)
+
+
+@pytest.mark.parametrize("source", [SELECTED, LEAVING, INSIDE])
+def test_rows_are_left_out_and_a_flat_launch_takes_the_sums_in_registers(source, is_right):
+    plain, several = gathered(source)
+    names = [launch.function.name for launch in parse_kernel(plain).launches]
+    assert names == ["add_rows_count", "add_rows_list", "add_rows_gather"]
+    assert "loop_unroll_factor" in several
+    assert "loop_unroll_factor" not in plain
+    assert is_right(several, source)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (LOAD, "    if row > pad:\n        return\n" + LOAD),  # no row is loaded there
+        (BOTH, " & (cols != pad)"),
+        (BOTH, " & (tl.load(x_ptr + row * N) > 0)"),
+        ("out.stride(0), 5", "N + 1, 5"),
+    ],
+)
+def test_other_choices_of_rows_stay(old, new):
+    assert SELECTED.count(old) == 1
+    assert not gathered(SELECTED.replace(old, new))
+
+
+def test_zeros_that_sums_do_not_cover_reach_a_launch_behind():
+    (whole, _) = gathered(SELECTED.replace("triton.cdiv(N, 8))](", "1)]("))
+    assert parse_kernel(whole).launches[-1].function.name == "scaled"
