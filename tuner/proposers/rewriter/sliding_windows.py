@@ -161,8 +161,8 @@ class SlidingWindows:
 def _with_windows(text: KernelText, facts: Facts) -> tuple[str, list[str]]:
     """Return the file with all loops over windows as scans, and their functions' names."""
     source, names, following = "", list[str](), text
-    while (found := _first_windows(following, facts)) is not None:
-        source, names = found[0], [*names, found[1]]
+    while (rewritten := _first_windows(following, facts)) is not None:
+        source, names = rewritten[0], [*names, rewritten[1]]
         changed = parse_kernel(source)
         if changed is None:
             break
@@ -229,13 +229,13 @@ class _Window:
 
     @cached_property
     def values(self) -> dict[str, cst.BaseExpression]:
-        """What the function's names stand for that are assigned once."""
+        """Values of the function's names that are assigned once."""
         values = whole_values(self.function.body)
         return {name: value for name, value in values.items() if name != self.loop.name}
 
     @cached_property
     def element(self) -> cst.BaseExpression:
-        """What a tap brings, without names that stand for others."""
+        """Value that a tap brings, without names that stand for others."""
         return substitute_names(self.brought, self.values)
 
     @cached_property
@@ -254,7 +254,7 @@ class _Window:
 
     @cached_property
     def start(self) -> Start | None:
-        """What the loop begins with."""
+        """Value that the loop begins with."""
         bodies = [self.function.body, *map(statements_of, walk_statements(self.function.body))]
         around = next(body for body in bodies if self.loop.node in body)
         return start_of_name(self.total, around[: around.index(self.loop.node)])
@@ -296,8 +296,8 @@ class _Window:
         counts = Counter(assigned_names(*self.function.body))
         names = names_within(self.element, self.loop.start, self.loop.stop) - {self.loop.name}
         is_fixed = all(counts[n] <= (n not in self.function.params) for n in names)
-        others = [c for c in calls_within(self.function.node, "tl.arange") if not self.is_range(c)]
-        is_own = all(self.block not in names_within(call) for call in others)
+        further = [c for c in calls_within(self.function.node, "tl.arange") if not self.is_range(c)]
+        is_own = all(self.block not in names_within(call) for call in further)
         return is_fixed and is_own and not self.function.reassigned(self.block)
 
     def _only_cuts(self) -> bool:
