@@ -542,6 +542,35 @@ def test_sizes_that_its_parent_does_not_take_are_not_asked_of_a_variant(trials):
     assert result is Checked.RIGHT, why
 
 
+COUNTED_BLOCKS = """
+def reference(x):
+    return x + 1
+
+
+def inputs(N=256, device="cuda"):
+    return torch.randn(N, device=device)
+
+
+@triton.jit
+def add(x_ptr, out):
+    at = tl.program_id(0) * 16 + tl.arange(0, 16)
+    tl.store(out + at, tl.load(x_ptr + at) + 1)
+
+
+def kernel(x):
+    out = torch.empty_like(x)
+    add[(x.shape[0] // 16,)](x, out)
+    return out
+"""
+
+
+def test_sizes_at_which_a_parent_writes_nothing_are_asked_of_no_variant(trials):
+    """Less than a block gives a grid of no programs."""
+    needed = "assert x.shape[0] >= 16\n    add[("
+    result, why = checked(trials, COUNTED_BLOCKS, "add[(", needed, N=256)
+    assert result is Checked.RIGHT, why
+
+
 PAGES = """
 def reference(x, pages):
     return x[:, pages.long()] + 1

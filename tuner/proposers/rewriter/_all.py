@@ -38,7 +38,7 @@ from solkit.tuner.proposers.rewriter.sliding_windows import SlidingWindows
 from solkit.tuner.proposers.rewriter.split_loops import SharedLoops, Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.turned_blocks import TurnedBlocks
-from solkit.tuner.proposers.rewriter.vectorise import Vectorise
+from solkit.tuner.proposers.rewriter.vectorise import Chunks, Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
 REWRITES: tuple[Rewrite, ...] = (
@@ -53,6 +53,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ParallelLoops(),
     SingleTrips(),
     SlidingWindows(),
+    Chunks(),
     Vectorise(),
     Operands(),
     Precision(),
@@ -95,6 +96,7 @@ _STRUCTURAL = (
         Tile,
         ParallelLoops,
         SlidingWindows,
+        Chunks,
         Vectorise,
         Operands,
         Precision,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import carried_by, carried_names, with_single_updates
+from solkit.tuner.proposers.rewriter._chunks import Chunk, with_chunk
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._lift_expressions import (
     CannotLiftError,
@@ -102,6 +103,8 @@ class _Body:
         extrema: that the loop carries, by the name of their end.
         index: the name of a trip's index.
         first: of a block's indices, and what the next ones are multiplied by, as code.
+        chunk: a running state of the loop that no trip has of its own.
+        is_final: whether the loop's totals are read behind it.
     """
 
     lifting: Lifting
@@ -119,6 +122,8 @@ class _Body:
     extrema: Mapping[str, Extremum] = field(default_factory=dict)
     index: str = ""
     first: str = ""
+    chunk: Chunk | None = None
+    is_final: bool = True
 
     def inner_block(self, body: Body) -> list[cst.BaseStatement]:
         """Lift the statements of a loop or of a branch."""
@@ -144,6 +149,10 @@ class _Body:
 
     def statement(self, statement: cst.BaseStatement) -> list[cst.BaseStatement]:
         binding = single_assignment(statement)
+        if binding is not None and self.chunk is not None and binding.target in self.chunk.reads:
+            self._require_vectors(self.chunk.reads[binding.target][0].name)
+            self.lifting.kinds[binding.target] = Kind(1, True)
+            return list(map(parse_statement, self.chunk.read(binding.target)))
         if binding is not None and binding.target in self.running:
             return self._scan(self.running[binding.target])
         if binding is not None and binding.target in self.extrema:
@@ -386,6 +395,8 @@ class _Body:
         Raises:
             CannotLiftError: the total has fewer axes than what trips bring.
         """
+        if self.chunk is not None and self.chunk.running is running:
+            return self._chunk_update(self.chunk)
         name, total, element, kind = running.name, running.total, running.element, running.kind
         factor = running.factor
         rank = self.lifting.kinds.get(total, Kind(0, False)).rank
@@ -418,6 +429,28 @@ class _Body:
         whole = self.lifting.lift_expression(parse_expression(operation))
         lines += [f"{name} = {render_code(whole.node)}", f"{total} = {reduced}"]
         return [parse_statement(line) for line in lines]
+
+    def _chunk_update(self, chunk: Chunk) -> list[cst.BaseStatement]:
+        """Return statements that make the state behind a block of trips.
+
+        Raises:
+            CannotLiftError: a factor has axes, or an operand is no vector of each trip.
+        """
+        self._require_vectors(chunk.first.name, chunk.second.name)
+        factors = ""
+        if chunk.has_factors:
+            value = self.lifting.lift_expression(cst.Name(chunk.running.factor))
+            if value.kind.rank:
+                raise CannotLiftError(f"the axes of {chunk.running.factor}")
+            factors = render_code((value if value.kind.lifted else self._broadcast(value)).node)
+            if self.is_final or value.kind.lifted:
+                factors = f"tl.where({self.mask}, {factors}, 1.0)"
+        return list(map(parse_statement, chunk.update(factors, self.width, self.mask)))
+
+    def _require_vectors(self, *names: str) -> None:
+        for name in names:
+            if self.lifting.kinds.get(name) != Kind(1, True):
+                raise CannotLiftError(f"the axes of {name}")
 
     @staticmethod
     def _axes_behind(rank: int) -> str:
@@ -673,6 +706,7 @@ def lifted_loop(
     functions: Mapping[str, JitFunction],
     after: Body = (),
     combiners: Mapping[RunningKind, str] | None = None,
+    chunks: bool = False,
 ) -> cst.BaseStatement:
     """Return a loop over single elements as a loop over blocks of them.
 
@@ -685,9 +719,11 @@ def lifted_loop(
         after: the function's statements behind it.
         combiners: names of functions that join elements of scans, by kind; none if the loop may
             make no running values.
+        chunks: whether a running state that trips add outer products to is made for whole blocks
+            alone.
 
     Raises:
-        CannotLiftError: the code has something that cannot be lifted.
+        CannotLiftError: the code has something that cannot be lifted, or has no such state.
     """
     loop = range_loop(statement)
     if loop is None:
@@ -699,6 +735,14 @@ def lifted_loop(
         trip, running = with_running_values(trip, before, taken)
         if running and not (writes_in_order(loop) and not writes_by(trip, running)):
             raise CannotLiftError("trips may write to one place")
+    chunk = None
+    if chunks:
+        states = (
+            with_chunk(trip, r, names_within(statement, *before, *after)) for r in running.values()
+        )
+        trip, chunk = next(filter(None, states), (trip, None))
+        if chunk is None:
+            raise CannotLiftError("no state that gets outer products")
     updates = carried_by(with_single_updates(trip), loop.name)
     if updates is None:
         raise CannotLiftError("what a trip does with what others carry")
@@ -713,6 +757,8 @@ def lifted_loop(
         worker.forced, worker.running, worker.combiners = forced, running, combiners or {}
         worker.is_reverse, worker.extrema = indices.statement is not None, extrema
         worker.index, worker.first = loop.name, f"{fresh} + {_factor(loop)}"
+        worker.chunk = chunk
+        worker.is_final = chunk is None or chunk.running.total in names_within(*after)
         own = set(assigned_names(*trip)) - worker.carried
         if last := own & names_read_first(after):
             raise CannotLiftError(f"{', '.join(sorted(last))} of the last trip")

@@ -36,6 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     count_uses,
+    expand_names,
     integer_literal,
     names_within,
     nodes_within,
@@ -46,7 +47,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
     replace_each,
     single_assignment,
-    substitute_names,
     with_body,
     with_each,
 )
@@ -63,6 +63,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_integer,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening
@@ -70,6 +71,8 @@ from solkit.tuner.proposers.rewriter.operands import without_widening
 _HALVES = ("tl.float16", "tl.bfloat16")
 _LARGEST_HALF = 65504  # of fp16; bf16 has larger ones
 _LARGEST_BYTE = 255  # whole numbers; floats of one byte do not overflow in 16 bits, either
+_OF_BLOCKS = ("tl.arange", "tl.program_id", "tl.cdiv", "tl.load", "tl.minimum", "min", "float")
+"""Functions that give no axis another place."""
 _SPREAD = {0: "[:, None]", 1: "[None, :]"}
 """Subscripts that spread a scale of rows or columns over the first or the second operand."""
 
@@ -155,38 +158,47 @@ def _with_one_group(
 
     ``(k + tl.arange(0, BLOCK)) // G`` is ``k // G`` where BLOCK divides G, and k.
     """
-    block = render_code(loop.step)
-    argument = launch.arguments.get(block)
+    blocked = as_blocked_loop(loop, function)
+    argument = None if blocked is None else launch.arguments.get(blocked.block)
     width = None if argument is None else launcher_integer(argument, launch.launcher, text)
-    if block not in function.constants or not width or render_code(loop.start) != "0":
+    if blocked is None or not width:
         return loop.node
     values = last_values(function.body)
     values |= last_values(loop.body)
     pairs: list[Swap] = []
     for node in nodes_within(loop.node):
-        inner = node.value if isinstance(node, cst.Subscript) else None
-        if not isinstance(inner, cst.BinaryOperation):
-            continue
-        if not isinstance(inner.operator, cst.FloorDivide):
+        inner = _spread_quotient(node, values)
+        if inner is None:
             continue
         argument = launch.arguments.get(render_code(inner.right), inner.right)
         group = launcher_integer(argument, launch.launcher, text)
-        if group and not group % width and _is_block_at(inner.left, loop, block, values):
-            whole = f"({loop.name} // {render_code(parenthesized(inner.right))})"
+        if group and not group % width and _is_block_at(inner.left, blocked, values):
+            whole = f"({_start_of(blocked)} // {render_code(parenthesized(inner.right))})"
             pairs.append((node, parse_expression(whole)))
     return replace_each(loop.node, pairs)
 
 
-def _is_block_at(node: cst.BaseExpression, loop: Loop, block: str, values: Values) -> bool:
-    """Tell whether a value is the loop's variable plus ``tl.arange(0, block)``."""
-    whole = node
-    for _ in range(len(values)):
-        used = {n: values[n] for n in names_within(whole) if n in values and n != loop.name}
-        if not used:
-            break
-        whole = substitute_names(whole, used)
-    span = f"tl.arange(0,{block})"
-    return plain_code(whole) in (f"{loop.name}+{span}", f"{span}+{loop.name}")
+def _spread_quotient(node: cst.CSTNode, values: Values) -> cst.BinaryOperation | None:
+    """Return ``k // G`` of ``(k // G)[:, None]`` or ``k[:, None] // G``; ``None`` for others."""
+    if is_operation(node, cst.FloorDivide) and isinstance(node.left, cst.Subscript):
+        return node.with_changes(left=node.left.value)
+    inner = node.value if isinstance(node, cst.Subscript) else None
+    inner = values.get(inner.value, inner) if isinstance(inner, cst.Name) else inner
+    return inner if is_operation(inner, cst.FloorDivide) else None
+
+
+def _start_of(blocked: BlockedLoop) -> str:
+    """Return the first index of a trip's block, as code."""
+    name = blocked.loop.name
+    return f"{name} * {blocked.block}" if blocked.counts else name
+
+
+def _is_block_at(node: cst.BaseExpression, blocked: BlockedLoop, values: Values) -> bool:
+    """Tell whether a value is a trip's first index plus the range of its block."""
+    name = blocked.loop.name
+    whole = expand_names(node, {n: v for n, v in values.items() if n != name}.get)
+    start, span = _start_of(blocked).replace(" ", ""), f"tl.arange(0,{blocked.block})"
+    return plain_code(whole) in (f"{start}+{span}", f"{span}+{start}")
 
 
 @dataclass(frozen=True)
@@ -457,12 +469,12 @@ def _value_and_scale(
         return None
     for rest, scale in ((value.left, value.right), (value.right, value.left)):
         is_scalar = names_within(scale) <= {"tl", *scalars} and not calls_within(scale)
-        if (is_scalar and total.is_fixed(scale)) or _is_spread(total, scale, side):
+        if (is_scalar and total.is_fixed(scale)) or _is_spread(total, scale, side, scalars):
             return rest, scale
     return None
 
 
-def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int) -> bool:
+def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int, scalars: Collection[str]) -> bool:
     """Tell whether a scale is the same along the axis that is summed over."""
     scale = without_widening(scale)
     if isinstance(scale, cst.Subscript) and render_code(scale).endswith(_SPREAD[side]):
@@ -473,14 +485,22 @@ def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int) -> bool:
     if len(values) != 1:
         return False
     if isinstance(values[0], (cst.Name, cst.Subscript)):  # of a helper's parameter
-        return _is_spread(total, values[0], side)
+        return _is_spread(total, values[0], side, scalars)
     if called_name(values[0]) != "tl.load":
         return False
-    # a block of one row, or of one column
-    texts = list(map(render_code, call_args(values[0])))
-    blocks = [text for text in texts if "[" in text]
-    return bool(blocks) and all(
-        _SPREAD[side] in text and _SPREAD[1 - side] not in text for text in blocks
+    # a block of one row, or of one column, whatever names its parts have
+    meanings = single_values(total.function.body, total.function.params)
+    parts = [expand_names(arg, meanings.get) for arg in call_args(values[0])]
+    is_known = names_within(*parts) <= {"tl", "float", "None", *scalars} and all(
+        called_name(call) in _OF_BLOCKS or converted_value(call) is not None
+        for part in parts
+        for call in calls_within(part)
+    )
+    blocks = [text for text in map(render_code, parts) if "[" in text]
+    return (
+        is_known
+        and bool(blocks)
+        and all(_SPREAD[side] in text and _SPREAD[1 - side] not in text for text in blocks)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import libcst as cst
 
@@ -35,7 +36,9 @@ from solkit.tuner.proposers.rewriter._nodes import (
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
+from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.flat_nests import with_flat_nests
+from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 
 _BLOCKS: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
 _BLOCK = 1024
@@ -72,6 +75,24 @@ class Vectorise:
                 )
 
 
+class Chunks:
+    """A state that trips add outer products to is made for blocks of trips, as linear attention's.
+
+    Applies to loops as of "vectorise" that multiply such a state by a number, or by 1, add an outer
+    product of two vectors, and read the state only by sums of its product with a vector along one
+    axis. All of a block's trips are then products of matrices (`_chunks`).
+    """
+
+    kind = "chunks"
+    helps = ("wrong pipe", "instructions", "latency", "one trip at a time", "scalar product")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        intent = "{} adds outer products to a state; blocks of trips are products of matrices"
+        change = partial(_with_blocks_of, text, chunks=True)
+        return launch_variants(text, facts, change, intent, "wrong pipe", "latency")
+
+
 def vectorised(text: KernelText, launch: Launch) -> str:
     """Return the file with a launch's loops over single elements turned into loops over blocks.
 
@@ -91,12 +112,12 @@ def vectorised_nests(text: KernelText, launch: Launch) -> str:
     return _with_blocks_of(text, replace(launch, function=replace(launch.function, node=node)))
 
 
-def _with_blocks_of(text: KernelText, launch: Launch) -> str:
+def _with_blocks_of(text: KernelText, launch: Launch, chunks: bool = False) -> str:
     function = launch.function
     tall = any(calls_within(function.node, "tl.arange"))
     width = text.fresh("BLOCK_R" if tall else "BLOCK")
     combiners = {kind: text.fresh(f"running_{kind.value}") for kind in RunningKind}
-    blocks = _Blocks(text, launch, width, combiners)
+    blocks = _Blocks(text, launch, width, combiners, chunks)
     body, done = _with_blocks(function.body, [], [], blocks)
     if not done:
         return ""
@@ -107,6 +128,8 @@ def _with_blocks_of(text: KernelText, launch: Launch) -> str:
     )
     values, default = (_TALL, _TALL_BLOCK) if tall else (_BLOCKS, _BLOCK)
     node = with_params(with_body(function.node, body), constants=[width])
+    if chunks:  # what follows from factors that never change
+        node = hoist_invariants(replace(function, node=node))
     if calls_within(node, "tl.dot"):
         values = tuple(value for value in values if value >= _LEAST_OF_PRODUCT)
     kept = statement.with_changes(leading_lines=launch.statement.leading_lines)
@@ -130,12 +153,14 @@ class _Blocks:
         launch: of the function.
         width: the constant that is the length of a block.
         combiners: names of functions that join elements of scans.
+        chunks: whether only loops change that have a state of outer products.
     """
 
     text: KernelText
     launch: Launch
     width: str
     combiners: Mapping[RunningKind, str]
+    chunks: bool
 
     def lift(self, loop: Loop, before: Body, after: Body) -> cst.BaseStatement | None:
         """Return a loop over blocks; ``None`` if that cannot be."""
@@ -146,9 +171,8 @@ class _Blocks:
             return None
         fresh = self.text.fresh(f"{loop.name}_start")
         try:
-            return lifted_loop(
-                before, loop.node, self.width, fresh, self.text.functions, after, self.combiners
-            )
+            parts = self.width, fresh, self.text.functions, after, self.combiners, self.chunks
+            return lifted_loop(before, loop.node, *parts)
         except CannotLiftError:
             return None
 

@@ -112,6 +112,17 @@ def test_a_block_within_a_group_has_one_scale(is_right):
     assert not variants(Scales(), wider, **SIDES)
 
 
+def test_a_name_that_stands_for_rows_hides_no_axis(is_right):
+    named = BLOCKS_OF_GROUPS.replace(
+        "s = tl.load(s_ptr + ((k0 + tl.arange(0, BK)) // 32)[:, None]",
+        "g = (k0 + tl.arange(0, BK))[:, None] // 32\n        s = tl.load(s_ptr + g",
+    )
+    (variant,) = variants(Scales(), named, **SIDES)
+    assert "g = (k0 // 32)" in variant
+    assert is_right(variant, named, **SIDES)
+    assert not variants(Scales(), named.replace("// 32", "// 24"), **SIDES)
+
+
 def test_blocks_of_one_group_do_not_grow_beyond_it():
     source = rewritten(Scales(), BLOCKS_OF_GROUPS, **SIDES)
     (variant,) = variants(Retile(), source, **SIDES)
