@@ -1,31 +1,16 @@
 """Special functions that another one takes in: of f and then g, one is enough.
 
 The square of a root needs no root, a quotient by a root one reciprocal root, the logarithm of a
-root half a logarithm, the tangent of a logarithm a quotient: tanh(log u) = (u² - 1) / (u² + 1), as
-in Mish. The exponential of a logarithm needs neither.
+root half a logarithm. The exponential of a logarithm needs neither. `Operator.taken_in` and
+`Operator.inverts` list such pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import RESULT, TensorUse, TracedOp, makers_of, readers_of
-
-_LOGARITHMS = ("log", "log2", "log10")
-_OF_LOGARITHMS = ("exp", "sigmoid", "tanh")
-_TAKEN_IN: Mapping[str, tuple[str, ...]] = {
-    "sqrt": ("square", "divisor", *_LOGARITHMS),
-    "abs": ("square", "divisor"),  # of complex numbers
-    "exp": ("sqrt", "divisor", *_LOGARITHMS),
-    **dict.fromkeys(("log", "log1p", "softplus", "log_sigmoid_forward"), _OF_LOGARITHMS),
-}
-"""By the first function, the functions behind it with which it costs one special function less."""
-_BEFORE = {"exp": "aten.log", "binary_cross_entropy": "aten.sigmoid"}
-"""By a function, the one that made its operand with which it costs one special function less.
-
-The logarithms of s(x) and of 1 - s(x) differ by x, with s the logistic function.
-"""
 
 
 def with_composed_functions(
@@ -42,9 +27,8 @@ def with_composed_functions(
     composed = list(costs)
     for position, op in enumerate(ops):
         cost, storage = costs[position], op.result.storage
-        if cost is None or len(makers[storage]) != 1:
+        if cost is None or len(makers[storage]) != 1 or op.written:
             continue
-        name = op.name.removeprefix("aten.")
         behind = {
             _function_of(ops[reader], use)
             for reader in readers[storage]
@@ -53,9 +37,9 @@ def with_composed_functions(
             if use.storage == storage
         }
         is_inner = bool(behind) and RESULT not in readers[storage]
-        is_taken_in = is_inner and behind.issubset(_TAKEN_IN.get(name, ()))
+        is_taken_in = is_inner and behind.issubset(op.operator.taken_in)
         before = [ops[maker].name for maker in makers[op.inputs[0].storage]] if op.inputs else []
-        if is_taken_in or before == [_BEFORE.get(name)]:
+        if is_taken_in or before == [op.operator.inverts]:
             composed[position] = cost.with_fewer(
                 "sfu", max(op.result.distinct, op.inputs[0].distinct)
             )

@@ -161,14 +161,9 @@ class Steps:
         index, result = self._record_call(function, args, kwargs)
         return result if index is None else self._follow_result(index, result)
 
-    def call_bare(
-        self,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any] = _NOTHING,
-    ) -> Any:
-        """Return the same, but returns the bare result."""
-        return self._record_call(function, args, kwargs)[1]
+    def call_bare(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Call a function as `apply` does, but return the bare result."""
+        return self._record_call(function, args, _NOTHING)[1]
 
     def pin_values(self, tree: Any) -> Any:
         """Pin all values in a tree; returns it with bare values."""

@@ -154,6 +154,9 @@ class Operator:
         exponentials: arguments, parted by spaces, of whose elements it takes an exponential each,
             up to a shift; of several it takes the logarithm of their sum.
         logarithms: the argument of whose elements it takes a logarithm each.
+        taken_in: functions of its results, by name, of which each saves one of its special
+            functions: ``"square"`` and ``"divisor"`` however they are written.
+        inverts: the operator of whose results it takes one special function less.
         multiplies: whether a zero in one operand makes another one needless.
         divides: likewise, but the operand ``other`` is a divisor.
         neutral: arguments, parted by spaces, and the value of one of them with which the in-place
@@ -224,6 +227,8 @@ class Operator:
     cancels_equal: bool = False
     exponentials: str = ""
     logarithms: str = ""
+    taken_in: tuple[str, ...] = ()
+    inverts: str = ""
     multiplies: bool | None = None
     divides: bool = False
     neutral: tuple[str, float] | None = None

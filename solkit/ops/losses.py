@@ -14,7 +14,8 @@ OPERATORS: tuple[Operator, ...] = (
     # difference, comparison and on either side at least one more
     *plain("smooth_l1_loss huber_loss", _F, cost="loss", operations=(3, 0)),
     # t (log x - log(1 - x)) + log(1 - x)
-    *plain("binary_cross_entropy", _F, cost="loss", operations=(4, 2)),
+    # the logarithms of s(x) and of 1 - s(x) differ by x, with s the logistic function
+    *plain("binary_cross_entropy", _F, cost="loss", operations=(4, 2), inverts="aten.sigmoid"),
     # max(x, 0) - x t + log(1 + exp -|x|)
     *plain("binary_cross_entropy_with_logits", _F, cost="loss", operations=(5, 2)),
     *plain("soft_margin_loss", _F, cost="loss", operations=(2, 2)),  # log(1 + exp(-x t))

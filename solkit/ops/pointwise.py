@@ -19,6 +19,9 @@ from solkit.ops._record import Family, Monotone, Operator, Selects, plain, recor
 _RISING, _FALLING, _EITHER, _NO = Monotone.RISING, Monotone.FALLING, Monotone.EITHER, Monotone.NO
 _F = Family.POINTWISE
 _ONE, _FUNCTION = (1, 0), (0, 1)
+# the tangent of a logarithm is a quotient, as in Mish: tanh(log u) = (u² - 1) / (u² + 1)
+_LOG: dict[str, Any] = {"taken_in": ("exp", "sigmoid", "tanh")}
+_TO_LOGARITHMS = ("divisor", "log", "log2", "log10")
 _UNARY: dict[str, Any] = {"cost": "elementwise", "zeros": "elementwise", "monotone": _RISING}
 _ZERO: dict[str, Any] = {**_UNARY, "zero_at_zero": True}
 _ODD: dict[str, Any] = {**_ZERO, "parity": -1}
@@ -49,7 +52,8 @@ _SIGNS_AND_STEPS: tuple[Operator, ...] = (
     *plain("positive", _F, **_ZERO, operations=(0, 0), complex_operations=(0, 0),
            keeps_minus_inf=True),
     *plain("abs", _F, **_EVEN_ZERO, operations=(0, 0),
-           complex_operations=(3, 1), least=0.0, keeps_minus_inf=True, limits="absolute",
+           complex_operations=(3, 1), taken_in=("square", "divisor"), least=0.0,
+           keeps_minus_inf=True, limits="absolute",
            wraps=True),
     *plain("conj_physical _conj_physical real imag", _F, **_ZERO, operations=(0, 0),
            complex_operations=(0, 0), keeps_minus_inf=True),
@@ -73,19 +77,19 @@ _SIGNS_AND_STEPS: tuple[Operator, ...] = (
 
 _POWERS: tuple[Operator, ...] = (
     *plain("exp", _F, **_UNARY, exponentials="self", operations=_FUNCTION,
-           complex_operations=(2, 3), least=0.0, amplifies=True, zero_at_minus_inf=True,
-           nonlinear=True, replaces=True),
+           complex_operations=(2, 3), taken_in=("sqrt", *_TO_LOGARITHMS), inverts="aten.log",
+           least=0.0, amplifies=True, zero_at_minus_inf=True, nonlinear=True, replaces=True),
     *plain("exp2", _F, **_UNARY, operations=_FUNCTION, least=0.0, zero_at_minus_inf=True,
            amplifies=True, nonlinear=True, replaces=True),
     *plain("expm1", _F, **_ZERO, amplifies=True, operations=(1, 1), least=-1.0, replaces=True),
-    *plain("log", _F, **_UNARY, operations=_FUNCTION, complex_operations=(11, 2),
+    *plain("log", _F, **_UNARY, **_LOG, operations=_FUNCTION, complex_operations=(11, 2),
            logarithms="self", minus_inf_at_zero=True),
     *plain("log2 log10", _F, **_UNARY, operations=_FUNCTION, logarithms="self",
            minus_inf_at_zero=True),
-    *plain("log1p", _F, **_ZERO, operations=(1, 1)),
+    *plain("log1p", _F, **_ZERO, **_LOG, operations=(1, 1)),
     *plain("logit", _F, **_UNARY, operations=(2, 2), minus_inf_at_zero=True),
-    *plain("sqrt", _F, **_ZERO, operations=_FUNCTION, complex_operations=(5, 2), least=0.0,
-           replaces=True),
+    *plain("sqrt", _F, **_ZERO, operations=_FUNCTION, complex_operations=(5, 2),
+           taken_in=("square", *_TO_LOGARITHMS), least=0.0, replaces=True),
     *plain("rsqrt", _F, **{**_UNARY, "monotone": _FALLING}, operations=_FUNCTION, least=0.0,
            replaces=True),
     *plain("reciprocal", _F, **{**_UNARY, "monotone": _NO}, operations=_FUNCTION,
@@ -145,9 +149,10 @@ _ACTIVATIONS: tuple[Operator, ...] = (
     # a saturating multiply-add
     *plain("hardsigmoid", _F, **_UNARY, operations=(2, 0), least=0.0, most=1.0,
            zero_at_minus_inf=True, flattens_to_zero=True, nonlinear=True),
-    *plain("softplus", _F, **_UNARY, operations=(2, 2), least=0.0, zero_at_minus_inf=True,
+    *plain("softplus", _F, **_UNARY, **_LOG, operations=(2, 2), least=0.0, zero_at_minus_inf=True,
            nonlinear=True),  # log(1 + exp x)
-    *plain("log_sigmoid_forward", _F, **_UNARY, operations=(2, 2), most=0.0, keeps_minus_inf=True),
+    *plain("log_sigmoid_forward", _F, **_UNARY, **_LOG, operations=(2, 2), most=0.0,
+           keeps_minus_inf=True),
     *plain("leaky_relu", _F, **_ZERO, operations=_ONE, keeps_minus_inf=True, nonlinear=True),
     *plain("elu", _F, **_ZERO, operations=(2, 1), least=None, nonlinear=True),
     *plain("celu", _F, **_ZERO, operations=(2, 1), least=None),

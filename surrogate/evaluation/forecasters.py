@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,
     Belief,
+    BoostedTrees,
     Forecasts,
     Settings,
     Trees,
@@ -186,31 +187,20 @@ def forecast_noise_ceiling(_: Table, test: Table) -> Forecasts:
     return Forecasts.from_times(test.time_ms * 2.0**off)
 
 
-def knobs_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
-    """Make trees on named parameters and geometry, as other tuners have them; times only."""
-    bare = replace(settings, leave_out=_KNOBS)
-    return functools.partial(_forecast_on_knobs, settings=bare, seed=seed)
-
-
-def _forecast_on_knobs(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
+def forecast_on_knobs(train: Table, test: Table) -> Forecasts:
+    """Forecast by trees on named parameters and geometry, as other tuners have them; times only."""
     train, test = (_with_named_parameters(_unmodelled(table)) for table in (train, test))
     if all(feature_group(name) in _KNOBS for name in train.names):
         return forecast_at_random(train, test)  # there are no knobs
-    names, members = grow_ensemble(train, settings, seed)
-    values = columns_of(test, names)
-    mean = np.mean([member.predict(values) for member in members], axis=0)
-    return Forecasts.from_times(test.base_ms * 2.0**mean)
+    names, members = grow_ensemble(train, replace(DEFAULTS, leave_out=_KNOBS))
+    return _forecast_of_members(members, test, names, test.base_ms)
 
 
-def neusight_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
-    """Make trees on what NeuSight reads: a tile's work, tiles, waves and the device.
+def forecast_as_neusight(train: Table, test: Table) -> Forecasts:
+    """Forecast by trees on what NeuSight reads: a tile's work, tiles, waves and the device.
 
     NeuSight learns the share of the roofline that tiles reach; so the base is the roofline.
     """
-    return functools.partial(_forecast_tilewise, settings=settings, seed=seed)
-
-
-def _forecast_tilewise(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
     places = [
         place
         for place, name in enumerate(train.names)
@@ -220,10 +210,17 @@ def _forecast_tilewise(train: Table, test: Table, settings: Settings, seed: int)
         return forecast_at_random(train, test)
     names = tuple(train.names[place] for place in places)
     bare = replace(_unmodelled(train), names=names, values=train.values[:, places])
-    members = grow_ensemble(bare, settings, seed)[1]
+    members = grow_ensemble(bare)[1]
+    return _forecast_of_members(members, test, names, test.sol_ms)
+
+
+def _forecast_of_members(
+    members: Sequence[BoostedTrees], test: Table, names: tuple[str, ...], base_ms: Array
+) -> Forecasts:
+    """Return the mean of an ensemble's forecasts, each a factor of a base."""
     values = columns_of(test, names)
     mean = np.mean([member.predict(values) for member in members], axis=0)
-    return Forecasts.from_times(test.sol_ms * 2.0**mean)
+    return Forecasts.from_times(base_ms * 2.0**mean)
 
 
 @dataclass(frozen=True)
@@ -350,8 +347,8 @@ def _nearest_rows(train: Array, test: Array) -> Array:
 
 BASELINES: dict[str, Forecaster] = {
     "kernel_model": forecast_by_kernel_model,
-    "knobs": knobs_forecaster(),
-    "neusight": neusight_forecaster(),
+    "knobs": forecast_on_knobs,
+    "neusight": forecast_as_neusight,
     "nearest": forecast_by_nearest,
     "random": forecast_at_random,
     "noise_ceiling": forecast_noise_ceiling,

@@ -75,11 +75,11 @@ def read_weights(node: Node, place: int) -> Weights | None:
     ends = forward(whole)
     if ends is None or ends[2] != whole[axis] or not ends[2]:
         return None
-    found = _find_product(scores, forward, set())
+    scored = _find_product(scores, forward, set())
     used = frozenset({node, *behind, *inner})
-    if found is None or any(user not in used for own in used - {node} for user in own.users):
+    if scored is None or any(user not in used for own in used - {node} for user in own.users):
         return None
-    product, dims = found
+    product, dims = scored
     value = read_operand(values).ordered(*order)
     return Weights(scores, forward, product, dims, *_operands_of(product, dims), value, order, used)
 

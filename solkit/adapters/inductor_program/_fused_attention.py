@@ -228,12 +228,12 @@ class _Scores:
         sign = -1.0 if node.target is aten.sub.Tensor else 1.0
         alpha: Any = node.kwargs.get("alpha", 1)
         place = 1 if self._has_scores(node.args[1]) else 0
-        scores, other = node.args[place], node.args[1 - place]
-        if self._has_scores(other) or (place and (sign < 0 or alpha != 1)):
+        scores, added = node.args[place], node.args[1 - place]
+        if self._has_scores(added) or (place and (sign < 0 or alpha != 1)):
             raise UnreadableError
-        if isinstance(other, Node):
-            self.biases.append(self._beside(node, other, forward, sign * alpha * outer))
-        elif not math.isfinite(other):  # type: ignore[arg-type]
+        if isinstance(added, Node):
+            self.biases.append(self._beside(node, added, forward, sign * alpha * outer))
+        elif not math.isfinite(added):  # type: ignore[arg-type]
             raise UnreadableError  # any other number changes no softmax
         self.read(scores, broadcast(node, scores, forward), outer)  # type: ignore[arg-type]
 
