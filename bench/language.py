@@ -154,7 +154,9 @@ def speed(options: argparse.Namespace) -> None:
 
 def judge(options: argparse.Namespace) -> None:
     table = load(options)
-    alone = language.load_finished_folds(table, options.split, folder(options))
+    alone = language.forecast_left_out(
+        table, options.split, RegressorSettings(), folds=(), folder=folder(options)
+    )
     rows = np.flatnonzero(~np.isnan(alone))
     if not len(rows):
         sys.exit(f"nothing to judge: {folder(options)} holds no folds of {options.split}")

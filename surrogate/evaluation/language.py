@@ -38,7 +38,8 @@ def forecast_left_out(
         split: one of `solkit.surrogate.evaluation.splits.SPLITS`.
         how: regressors learn.
         facts: of the rows, to be guessed: `solkit.surrogate.language.training.facts_of`.
-        folds: to be trained; all by default. What the folder holds of others counts, too.
+        folds: to be trained; all by default, none if it is empty. What the folder holds of others
+            counts, too.
         folder: for what is finished.
         tell: receives what is done.
 
@@ -53,17 +54,6 @@ def forecast_left_out(
     )
     return np.where(
         np.isnan(means), ensemble.load_finished_folds(table, parts, split, place), means
-    )
-
-
-def load_finished_folds(table: Table, split: str, folder: Path | None) -> Array:
-    """Return what a folder holds of a split's finished folds, (rows,); NaN elsewhere.
-
-    Raises:
-        InputError: it is of another run.
-    """
-    return ensemble.load_finished_folds(
-        table, dict(enumerate(split_into_folds(table, split))), split, folder
     )
 
 

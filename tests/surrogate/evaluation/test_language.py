@@ -8,7 +8,6 @@ import synthetic
 
 from solkit.errors import InputError
 from solkit.surrogate.ensemble import RegressorSettings
-from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.language import forecast_left_out, stack_forecasts
 from solkit.surrogate.evaluation.splits import split_into_folds
 from solkit.surrogate.trees import Forecasts, log2_target
@@ -61,7 +60,7 @@ def test_finished_folds_are_not_trained_again(trained, tmp_path):
     np.testing.assert_allclose(
         whole, forecast_left_out(MADE, "families", RegressorSettings()), rtol=1e-6
     )
-    kept = language.load_finished_folds(MADE, "families", tmp_path)
+    kept = forecast_left_out(MADE, "families", RegressorSettings(), folds=(), folder=tmp_path)
     np.testing.assert_allclose(kept, whole, rtol=1e-6)
     with pytest.raises(InputError, match=r"families-\d.npy is of another run"):
         forecast_left_out(MADE[np.arange(300)], "families", RegressorSettings(), folder=tmp_path)
