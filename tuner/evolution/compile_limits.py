@@ -1,4 +1,4 @@
-"""How large candidates may be that a compiler is done with in time, as far as studies tell.
+"""Sizes of candidates that a compiler is done with in time, as far as studies tell.
 
 What a compiler takes follows from the values that a thread holds: blocks of 128 x 128 x 16 took
 over 20 s where most candidates take 2, and a search studied 44 such in vain.
