@@ -180,6 +180,12 @@ def _bound_by(
     return []
 
 
+def gives_size(call: cst.Call) -> bool:
+    """Tell whether a call computes a size, so that it gives the same whenever it is made."""
+    function = called_name(call)
+    return function in SIZE_CALLS or function.split(".")[-1] in _SIZE_METHODS
+
+
 def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = MOST_STEPS) -> bool:
     """Tell whether an expression is an integer or a shape, whose value no tensor's elements are."""
     if isinstance(value, cst.Name):
@@ -194,7 +200,7 @@ def is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int = M
     if isinstance(value, cst.Call) and called_name(value) in SIZE_CALLS:
         return all(is_size(arg.value, launcher, steps) for arg in value.args)
     if isinstance(value, cst.Call):
-        return called_name(value).split(".")[-1] in _SIZE_METHODS
+        return gives_size(value)
     is_shape = isinstance(value, cst.Attribute) and value.attr.value == "shape"
     return is_shape or isinstance(value, cst.Integer)
 

@@ -47,6 +47,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._roots import gives_size
 
 _MOST_AXES = 3
 _MOST_CUTS = 4
@@ -132,15 +133,19 @@ def _without_factors(
 
 
 def spelled_size(code: str, launch: Launch) -> str:
-    """Return a launcher's size as it is without names for others, in one form of rounding up."""
+    """Return a launcher's size as it is without names for others, in one form of rounding up.
+
+    What the module defines may be in it. Calls that may give another number each time stay names.
+    """
     launcher = launch.launcher
     counts = Counter(assigned_names(launcher))
     params = {p.name.value for p in (*launcher.params.params, *launcher.params.kwonly_params)}
 
     def value_of(name: str) -> cst.BaseExpression | None:
         value = launcher_definition(name, launcher)
-        used = set() if value is None else names_within(value)
-        return None if any(counts[n] > (n not in params) for n in used) else value
+        if value is None or any(counts[n] > (n not in params) for n in names_within(value)):
+            return None
+        return value if all(map(gives_size, calls_within(value))) else None
 
     node = expand_names(parse_expression(code), value_of)
     if is_operation(node, cst.FloorDivide) and (dividend := rounded_up(node)) is not None:

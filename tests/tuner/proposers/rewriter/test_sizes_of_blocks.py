@@ -12,6 +12,7 @@ from rewriting import HEADER, brief, rewritten, variants
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
+from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
 from solkit.tuner.proposers.rewriter.program_order import Grouped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
@@ -517,3 +518,40 @@ def test_elements_with_quotients_of_their_own_share_no_group():
         (variant,) = variants(Retile(), source, M=64, N=512, K=512)
         (line,) = (line for line in variant.splitlines() if '"BK":' in line)
         assert max(ast.literal_eval("{" + line.strip() + "}")["BK"]) > 64
+
+
+FLAT = """
+COUNTS, SPLIT = [3, 5], 4
+
+
+@triton.jit
+def scale(x, y, H, N, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    b = pid // H
+    h = pid % H
+    at = tl.arange(0, BLOCK)
+    row = (b * H + h) * N
+    tl.store(y + row + at, 2 * tl.load(x + row + at, mask=at < N), mask=at < N)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    B = FIRST
+    H = SECOND
+    scale[(B * H,)](x, y, H, x.shape[-1], BLOCK=64)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("x.shape[0]", "x.shape[1]"),
+        ("x.shape[0] * SPLIT", "SPLIT"),  # a number of the module's
+        ("COUNTS.pop()", "COUNTS.pop()"),  # the same text, and other numbers
+    ],
+)
+def test_axes_of_a_flat_grid_are_the_divisor_and_the_other_factor(first, second):
+    text = parse_kernel(HEADER + FLAT.replace("FIRST", first).replace("SECOND", second))
+    separated, name = separated_axes(text, text.single[0])
+    assert f"{name}[(H, B)]" in separated.tree.code
