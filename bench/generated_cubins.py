@@ -168,7 +168,7 @@ def exported(
     Raises:
         SolkitError: it cannot run on the device, or its launches are not understood.
     """
-    from solkit.adapters import fake_cuda, fake_triton
+    from solkit.adapters import fake_cuda, launch_recording
     from solkit.adapters.launch_records import roles_of_storages, with_records
     from solkit.analysis import cuda
     from solkit.analysis.facts import extension_facts, launch_facts
@@ -179,7 +179,7 @@ def exported(
 
     with (
         cuda.recording() as seen,
-        fake_triton.recording_launches(point) as tiled,
+        launch_recording.recording_launches(point) as tiled,
         fake_cuda.watching_guesses(),
     ):
         workload = seeded_workload(loaded, shape, point)

@@ -35,7 +35,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from solkit.adapters import fake_cuda, fake_triton, inductor
+from solkit.adapters import fake_cuda, inductor, launch_recording
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import UnsupportedError
 
@@ -63,7 +63,7 @@ class Program:
     def run(self, tensors: Sequence[torch.Tensor]) -> Any:
         """Run it on tensors like those that it was made for."""
         for sentence in self.remarks:
-            fake_triton.add_remark(sentence)
+            launch_recording.add_remark(sentence)
         with torch.no_grad():
             outputs = iter(self.call([*tensors, *self.lifted]))
         leaves = [next(outputs) if result is None else result for result in self.results]
@@ -102,7 +102,7 @@ def compile_function(
     program = Program(
         _load_generated(source, every), tuple(lifted), tuple(results), structure, remarks
     )
-    with fake_cuda.fake_tensors(), fake_triton.recording_launches({}):
+    with fake_cuda.fake_tensors(), launch_recording.recording_launches({}):
         program.run(tensors)  # fails here, before anything is recorded
     return program
 
@@ -147,7 +147,7 @@ def _trace_function(
         stack.enter_context(torch.no_grad())
         stack.enter_context(preserve_node_meta())
         stack.enter_context(fake_cuda.extension_calls(_refuse_compiling))
-        launched = stack.enter_context(fake_triton.recording_launches({}))
+        launched = stack.enter_context(launch_recording.recording_launches({}))
         pure = torch.func.functionalize(flat_function, remove="mutations_and_views")
         graph = make_fx(pure, select_decomp_table())(*(leaves[at] for at in places))
     if launched.launches:
@@ -206,7 +206,7 @@ def _launch_first_config(self: Any, *args: Any, stream: Any, **_: Any) -> None: 
     config = self.configs[0]
     if len(self.configs) > 1:
         name, count = self.fn.__name__, len(self.configs)
-        fake_triton.add_remark(
+        launch_recording.add_remark(
             f"Inductor would time {count} configurations of {name}: shown is one"
         )
     plain, grid = self._interpret_args_grid(args, config)

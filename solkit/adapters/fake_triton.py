@@ -50,15 +50,9 @@ from solkit.adapters.fake_autotuner import do_bench, run_autotuned
 from solkit.adapters.languages import launching_language
 from solkit.adapters.launch_recording import (
     Argument,
-    AutotuneSpace,
     CapturedLaunch,
-    Choice,
     Contents,
-    Recording,
     TensorArgument,
-    add_remark,
-    recording_into,
-    recording_launches,
     tensor_argument,
 )
 from solkit.adapters.launch_watchers import notify_watchers
@@ -74,26 +68,6 @@ from solkit.adapters.triton_compiler import (
 from solkit.adapters.triton_writes import loads_from, may_write
 from solkit.core import Device
 from solkit.errors import SolkitError
-
-__all__ = [
-    "Argument",
-    "AutotuneSpace",
-    "CapturedLaunch",
-    "Choice",
-    "LaunchError",
-    "Recording",
-    "TensorArgument",
-    "add_remark",
-    "argument_of",
-    "fake_driver",
-    "inside_custom_ops",
-    "install",
-    "is_custom_op",
-    "record_launch",
-    "recording_into",
-    "recording_launches",
-]
-
 
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # CUDA C++ Programming Guide, technical specifications
 

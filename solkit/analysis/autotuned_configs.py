@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters import fake_cuda, launch_recording
 from solkit.adapters.cutile_configs import uses_cutile_search
 from solkit.adapters.helion_configs import uses_helion
 from solkit.adapters.launch_recording import Recording
@@ -76,7 +76,7 @@ def _launched(loaded: LoadedKernel, shape: Mapping[str, Value]) -> Recording | N
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses(),
-        fake_triton.recording_launches({}) as seen,
+        launch_recording.recording_launches({}) as seen,
     ):
         try:
             seeded_workload(loaded, shape, {}).run_kernel()

@@ -14,7 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters import fake_cuda, launch_recording
 from solkit.adapters.inductor_program import (
     Caller,
     Reference,
@@ -100,7 +100,7 @@ def write_program(
     places = first.places()
     with FakeTensorMode():
         problem = _Problem.load(path, entry, shape)
-        with fake_triton.recording_launches({}) as seen:
+        with launch_recording.recording_launches({}) as seen:
             caller = problem.caller(entry, returned, places, written)
             program = _program(problem.reference(device, caller), settings, path)
         if seen.launches:
@@ -153,7 +153,7 @@ def _observed(workload: kernelfiles.Workload) -> tuple[Returned | None, frozense
         with (
             fake_cuda.watching_guesses() as guesses,
             contextlib.suppress(Exception),  # of the user's code: what is seen before counts
-            fake_triton.recording_launches({}),
+            launch_recording.recording_launches({}),
             watching_launches(note),
         ):
             returned = Returned.of(call(*workload.args, **workload.kwargs), arguments)

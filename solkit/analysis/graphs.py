@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from solkit.adapters import fake_cuda, fake_triton, launch_recording
+from solkit.adapters import fake_cuda, launch_recording
 from solkit.adapters.launch_recording import Choice, Recording
 from solkit.analysis import cuda, library
 from solkit.analysis.library import LibraryRecording
@@ -20,7 +20,7 @@ def seeing_graphs(
     """Let graphs that are captured inside launch their kernels when they are replayed.
 
     Args:
-        params: as for `fake_triton.recording`, where a graph is captured outside of one.
+        params: as for `recording_launches`, where a graph is captured outside of one.
         skipped: likewise.
     """
     with fake_cuda.capturing_graphs(partial(_captured, Recording(params, skipped))):
@@ -35,7 +35,7 @@ def _captured(alone: Recording) -> Iterator[Callable[[], None]]:
         steps.mark_unrepeatable("it captures a CUDA graph")
     record = (launch_recording.current_recording() or alone).inside_graph()
     with (
-        fake_triton.recording_into(record) as seen,
+        launch_recording.recording_into(record) as seen,
         cuda.recording() as extensions,
         library.recording_operators(
             lambda: len(seen.launches) + len(extensions.launches)

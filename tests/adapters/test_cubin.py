@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 
-from solkit.adapters import cubin, fake_triton, sass, triton_compiler
+from solkit.adapters import cubin, launch_recording, sass, triton_compiler
 from solkit.analysis.common.instructions import instruction_mix
 from solkit.analysis.worker import fake_device
 from solkit.errors import UnsupportedError
@@ -43,7 +43,7 @@ def compiled(device):
     def compile_them():
         fake_device(device)
         x = torch.randn(1 << 16, device="cuda")
-        with fake_triton.recording_launches({}) as seen:
+        with launch_recording.recording_launches({}) as seen:
             rows[(4,)](x, x, 1000, BLOCK=256)
             product[(1,)](x, x, x, BLOCK=128, num_warps=2)
         return [triton_compiler.compile_for(launch.kernel, device) for launch in seen.launches]

@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_triton, live_triton, triton_compiler
+from solkit.adapters import fake_triton, launch_recording, live_triton, triton_compiler
 from solkit.roofline import devices
 
 H100 = devices.find("h100")
@@ -42,7 +42,7 @@ def launch(block=64, grid=(4,)):
 
 
 def captured(run, params=None):
-    with fake_triton.recording_launches(params or {}) as seen:
+    with launch_recording.recording_launches(params or {}) as seen:
         run()
     return seen
 
@@ -50,9 +50,9 @@ def captured(run, params=None):
 def test_nothing_is_recorded_outside_and_inner_recordings_are_apart(in_child):
     def nested():
         launch()
-        with fake_triton.recording_launches({}) as outer:
+        with launch_recording.recording_launches({}) as outer:
             launch(64)
-            with fake_triton.recording_launches({}) as inner:
+            with launch_recording.recording_launches({}) as inner:
                 launch(128)
         launch()
         return [[c.launch.constants["BLOCK"] for c in s.launches] for s in (outer, inner)]

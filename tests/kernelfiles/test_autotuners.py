@@ -11,7 +11,7 @@ import pytest
 import triton
 
 from solkit import kernelfiles
-from solkit.adapters import fake_triton
+from solkit.adapters import launch_recording
 from solkit.errors import ParamsError
 from solkit.kernelfiles._source import import_file, restrict_autotuners
 
@@ -74,7 +74,7 @@ def launched(tmp_path, files, *each_params):
     loaded = load(tmp_path, files)
     for params in each_params:
         workload = loaded.workload({}, params)
-        with fake_triton.recording_launches(params) as seen:
+        with launch_recording.recording_launches(params) as seen:
             workload.run_kernel()
     return [captured.launch for captured in seen.launches], seen.notes()
 
@@ -266,7 +266,7 @@ def test_a_pre_hook_is_no_part_of_a_point_and_still_runs(in_child, tmp_path):
         loaded, seen = load(tmp_path, files), []
         for params in loaded.space({}).walk():
             workload = loaded.workload({}, params)
-            with fake_triton.recording_launches(params) as recording:
+            with launch_recording.recording_launches(params) as recording:
                 workload.run_kernel()
             seen += [
                 (params, captured.launch.constants["BLOCK"]) for captured in recording.launches

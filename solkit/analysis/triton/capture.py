@@ -26,7 +26,7 @@ from types import TracebackType
 import torch
 import triton
 
-from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters import fake_cuda, fake_triton, launch_recording
 from solkit.adapters.languages import is_of_language, language_of
 from solkit.adapters.launch_recording import CapturedLaunch, Choice
 from solkit.adapters.launch_records import roles_of_storages, with_records
@@ -190,7 +190,7 @@ def _capture_call(
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses() as guesses,
-        fake_triton.recording_launches(params, None, skipped, every_choice) as seen,
+        launch_recording.recording_launches(params, None, skipped, every_choice) as seen,
         seeing_graphs(params, skipped),
         cuda.recording(into),
         library.recording(lambda: len(seen.launches) + len(into.launches)) as operators,

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters import fake_cuda, launch_recording
 from solkit.adapters.launch_recording import Argument, CapturedLaunch, TensorArgument
 from solkit.adapters.launch_records import roles_of_storages, with_records
 from solkit.adapters.recipes import Steps, following_torch, keeping_line, make_stand_in
@@ -205,7 +205,7 @@ class Recipes:
         with ExitStack() as stack:
             stack.enter_context(fake_cuda.fake_tensors())
             guesses = stack.enter_context(fake_cuda.watching_guesses())
-            seen = stack.enter_context(fake_triton.recording_launches(params, steps))
+            seen = stack.enter_context(launch_recording.recording_launches(params, steps))
             stack.enter_context(library.recording(lambda: len(seen.launches), steps))
             extensions = stack.enter_context(cuda.recording())
             stack.enter_context(seeing_graphs(params))
@@ -229,7 +229,7 @@ class Recipes:
         watching = library.recording if makes else library.repeating
         with (
             tensors,
-            fake_triton.recording_launches(params) as seen,
+            launch_recording.recording_launches(params) as seen,
             watching(lambda: len(seen.launches)) as operators,
         ):
             try:

@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.adapters.nvrtc import compile_cuda
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.cuda.requests import cuda_requests

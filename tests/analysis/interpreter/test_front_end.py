@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.interpreter.launch_requests import launch_requests
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.core import Occupancy

@@ -9,7 +9,7 @@
     load a, store a  4 bytes at the address a; "load r a" into a register
 """
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.interpreter.control_flow import Instruction, MemoryUse, control_flow_of
 from solkit.analysis.interpreter.front_end import AccessStep, Cost, FrontEnd, Motion, ValueStep
 from solkit.analysis.interpreter.storages import Storages
