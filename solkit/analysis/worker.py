@@ -23,6 +23,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.analysis.autotuned_configs import find_launched_space, left_by_pruning
 from solkit.analysis.candidate import analyse_all, captured_only, compile_only
 from solkit.analysis.dependencies import Reads
+from solkit.analysis.drawn_workloads import DrawnWorkloads
 from solkit.analysis.input_layouts import Layouts, input_layouts
 from solkit.analysis.launch_identity import launch_identity
 from solkit.analysis.problem import problem_case
@@ -31,7 +32,7 @@ from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canoni
 from solkit.errors import KernelFileError, SolkitError, WorkerError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles.rounding import round_to_tf32
-from solkit.kernelfiles.seeding import seed_everything, seeded_workload
+from solkit.kernelfiles.seeding import seed_everything
 from solkit.processes.channel import Channel, ClosedError
 from solkit.processes.priority import lower_priority
 from solkit.roofline.work import work_of
@@ -147,6 +148,10 @@ class _File:
         round_to_tf32(loaded.description.problem.allows_tf32)  # as where it is measured
         return loaded
 
+    @cached_property
+    def _workloads(self) -> DrawnWorkloads:
+        return DrawnWorkloads(self._loaded)
+
     def describe(self, requests: Sequence[tuple[()]]) -> list[KernelFile]:
         """Return the file's problem and candidate."""
         return [self._loaded.description for _ in requests]
@@ -219,10 +224,8 @@ class _File:
     def _candidates(
         self, requests: Sequence[tuple[Shape, Shape]]
     ) -> list[tuple[partial[Workload], Shape]]:
-        loaded = self._loaded
-        return [
-            (partial(seeded_workload, loaded, shape, params), params) for shape, params in requests
-        ]
+        make = self._workloads.make
+        return [(partial(make, shape, params), params) for shape, params in requests]
 
     def capture(self, requests: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
         """Capture shapes and parameters: see `captured_only`."""
@@ -233,17 +236,17 @@ class _File:
     def launch_identity(self, requests: Sequence[tuple[Shape, Shape]]) -> list[str]:
         """Return what tells the launches of calls apart: see `launch_identity`."""
         return [
-            launch_identity(seeded_workload(self._loaded, shape, params), params)
+            launch_identity(self._workloads.make(shape, params), params)
             for shape, params in requests
         ]
 
     def input_layouts(self, requests: Sequence[tuple[Shape, Shape]]) -> list[Layouts]:
         """Return shapes and strides of the tensors that calls get: see `input_layouts`."""
-        workloads = (seeded_workload(self._loaded, *request) for request in requests)
+        workloads = (self._workloads.make(*request) for request in requests)
         return [input_layouts(workload) for workload in workloads]
 
     def _recipes(self, shape: Shape) -> Recipes:
         recipes = self._known.get(name := canonical(shape))
         if recipes is None:
-            recipes = self._known[name] = Recipes(partial(seeded_workload, self._loaded, shape))
+            recipes = self._known[name] = Recipes(partial(self._workloads.make, shape))
         return recipes

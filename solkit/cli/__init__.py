@@ -117,8 +117,8 @@ def main() -> None:
         app(prog_name="solkit")  # by which shells ask for completions
     except KeyboardInterrupt:
         sys.exit(code)
-    except SystemExit as left:
-        sys.exit(code if left.code == Exit.INTERRUPTED else left.code)
+    except SystemExit as ending:
+        sys.exit(code if ending.code == Exit.INTERRUPTED else ending.code)
 
 
 def _print_version(requested: bool) -> None:

@@ -88,6 +88,7 @@ from solkit.adapters.fake_cuda.guesses import (
     user_line,
     watching_guesses,
 )
+from solkit.adapters.fake_cuda.input_copies import InputCopies
 from solkit.adapters.fake_cuda.known_values import KnownValues
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.nvml import fake_nvml
@@ -112,6 +113,7 @@ __all__ = [
     "Compiler",
     "Extension",
     "InputContents",
+    "InputCopies",
     "attention_taken_apart",
     "building_extensions",
     "capturing_graphs",

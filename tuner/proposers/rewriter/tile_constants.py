@@ -366,8 +366,8 @@ def _with_tiles(
             continue
         groups = _group_sizes(text, launch, tile)
         numbers = [size for size in groups if isinstance(size, int)]
-        known = max(covered.get(tile.name, tile.value), least_side(launch))
-        value = tile.value if tile.tiles_grid else min(tile.value, known)  # no trip has more
+        longest = max(covered.get(tile.name, tile.value), least_side(launch))
+        value = tile.value if tile.tiles_grid else min(tile.value, longest)  # no trip has more
         values = tile_values(launch, replace(tile, value=value))
         values = tuple(v for v in values if all(n % v == 0 for n in numbers))
         most = max(covered.get(tile.name, 0), value, values[0] if values else 0)
@@ -404,7 +404,7 @@ def _with_tiles(
             guarded = with_each(replaced.tree, {id(place): [guard, place]})
             replaced = read_module(guarded) or replaced
         uses = [render_code(v) for one in text.launches for v in one.arguments.values()].count(name)
-        limit = known if tile.name in covered and not tile.tiles_grid and uses <= 1 else None
+        limit = longest if tile.name in covered and not tile.tiles_grid and uses <= 1 else None
         tree = changed_tree(replaced, parameters=[Parameter(name, default, values, limit)])
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
