@@ -223,10 +223,10 @@ class GpuModeKernel(LoadedKernel):
         return (tree_map(partial(_as_input, empties, device), data),)
 
     def _run_reference(self, data: Any) -> Any:
-        given = _with_outputs(data)
-        dtypes = [t.dtype for t in tree_leaves(given) if isinstance(t, torch.Tensor)]
+        arguments = _with_outputs(data)
+        dtypes = [t.dtype for t in tree_leaves(arguments) if isinstance(t, torch.Tensor)]
         widest = max((d for d in dtypes if d.is_floating_point), key=_width, default=torch.float64)
-        returned = self._problem_module.ref_kernel(given)
+        returned = self._problem_module.ref_kernel(arguments)
         self._form = tree_flatten(returned)[1]
         return tree_map(partial(_no_wider, widest), returned)
 

@@ -851,14 +851,14 @@ def _ask_proposers(streams: Streams, number: int) -> Answers:
     """Return what comes next of each proposer; this changes nothing of the search."""
     answers: Answers = []
     for proposer, proposals in streams:
-        given: list[Proposal] = []
+        written: list[Proposal] = []
         ended_by: SolkitError | None = None
         with span("proposing"):
             try:
-                given.extend(itertools.islice(proposals, number))  # what precedes an error is kept
+                written.extend(itertools.islice(proposals, number))  # what precedes an error stays
             except SolkitError as error:
                 ended_by = error
-        answers.append((proposer, given, ended_by))
+        answers.append((proposer, written, ended_by))
     return answers
 
 

@@ -103,5 +103,5 @@ def serve(job: bytes, descriptor: int) -> None:
             channel.send({"given": False}, pickle.dumps(error))
         except Exception as error:  # a fault of ours, which must not look like an end
             traceback.print_exc()
-            told = WorkerError(f"writing variants raised {type(error).__name__}: {error}")
-            channel.send({"given": False}, pickle.dumps(told))
+            fault = WorkerError(f"writing variants raised {type(error).__name__}: {error}")
+            channel.send({"given": False}, pickle.dumps(fault))

@@ -338,8 +338,8 @@ def test_numbers_that_are_addresses_of_tensors_are_pointers_into_them():
 
 def test_an_undefined_tensor_is_no_argument():
     x = torch.randn(2, 3, 5, 5)
-    found = followed("return at::conv2d(x, x, at::Tensor(), at::IntArrayRef({1, 1}));", x)
-    torch.testing.assert_close(found.result, torch.nn.functional.conv2d(x, x))
+    walk = followed("return at::conv2d(x, x, at::Tensor(), at::IntArrayRef({1, 1}));", x)
+    torch.testing.assert_close(walk.result, torch.nn.functional.conv2d(x, x))
 
 
 CUBLAS = {

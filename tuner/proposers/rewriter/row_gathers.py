@@ -356,12 +356,12 @@ class _Masks:
 
     def _is_condition(self, node: cst.BaseExpression) -> bool:
         """Tell whether a condition is one of the row that is loaded, and of arguments alone."""
-        known = {self.index, self.program, *self.launch.function.params}
+        fixed = {self.index, self.program, *self.launch.function.params}
         odd = (cst.Call, cst.BooleanOperation, cst.Not)
         is_plain = isinstance(node, cst.Comparison) and not any(
             isinstance(part, odd) for part in nodes_within(node)
         )
-        return is_plain and names_within(node) <= known
+        return is_plain and names_within(node) <= fixed
 
     def _ends_row(self, mask: cst.BaseExpression, place: _Place) -> bool:
         """Tell whether a mask with all names written out is that of a row's columns."""

@@ -638,10 +638,10 @@ class _Writer:
 
     def _moved(self, node: cst.Comparison) -> cst.BaseExpression:
         """Return the bound of the first window of the block: all its elements are needed."""
-        left, sign, right = comparison_parts(node) or (node, "", node)
+        first, sign, second = comparison_parts(node) or (node, "", node)
         bound = self.window.bound_axis(node)
         lane = f"{self._lane}{_SPREADS[bound[0] if bound else None]}"
-        codes = [render_code(parenthesized(side)) for side in (left, right)]
+        codes = [render_code(parenthesized(side)) for side in (first, second)]
         codes[sign in (">", ">=")] += f" - {lane}"
         return parse_expression(f"({codes[0]} {sign} {codes[1]})")
 
