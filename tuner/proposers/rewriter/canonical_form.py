@@ -25,6 +25,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * What is like a tensor that the launcher allocates is allocated by sizes (`_equal_sizes`).
 * Tuples and lists that a launcher unpacks are written out, and tensors that no kernel names are not
   made (`host_tuples`).
+* Sizes are sums of lists, and not of tensors made of these (`list_sums`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
 """
 
@@ -78,6 +79,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_host_loops,
     without_shared_functions,
 )
+from solkit.tuner.proposers.rewriter.list_sums import with_sums_of_lists
 from solkit.tuner.proposers.rewriter.loop_forms import (
     with_compared_indices,
     with_indices_of_trips,
@@ -125,7 +127,8 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
     ]
     for launcher in {launch.launcher.name.value: launch.launcher for launch in text.live}.values():
         sized = with_written_sizes(launcher)
-        body = _unpacked_within(with_unrolled_lists(statements_of(sized)))
+        body = with_sums_of_lists(statements_of(sized), tree)
+        body = _unpacked_within(with_unrolled_lists(body))
         params = {p.name.value for p in launcher.params.params}
         body = _with_own_host_names(body, params)
         packed = _unpacked_within(with_known_tuples(body))
