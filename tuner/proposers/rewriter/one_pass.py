@@ -48,6 +48,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     free_name,
     names_read_first,
     names_within,
+    nodes_within,
     parse_expression,
     parse_statement,
     plain_code,
@@ -58,8 +59,14 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import call_args, is_operation, is_zero
+from solkit.tuner.proposers.rewriter._operations import (
+    call_args,
+    converted_value,
+    is_operation,
+    is_zero,
+)
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
     argument_bases,
@@ -443,12 +450,16 @@ def _online_softmax(
 
 
 def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
-    function = launch.function
-    for i, j, first, second in _adjacent_loops(function):
+    for i, j, first, second in _adjacent_loops(launch.function, stores=True):
         sums, squares = _sum_of_loop(first), _sum_of_loop(second)
-        bound = as_blocked_loop(first, function)
+        bound = as_blocked_loop(first, launch.function)
         if sums is None or squares is None or bound is None:
             continue
+        if not _stores_may_wait(launch, launch.function.body[i + 1 : j], second):
+            continue
+        function = _with_one_mean(launch, i, j, sums, render_code(bound.bound))
+        j += len(function.body) - len(launch.function.body)
+        second = range_loop(function.body[j]) or second
         if not (
             _starts_at_zero(sums, function.body[:i])
             and _starts_at_zero(squares, function.body[:j])
@@ -457,6 +468,8 @@ def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
             continue
         mean = _name_of_mean(function.body[i + 1 : j], sums, render_code(bound.bound))
         value = _added_elements(first, sums)
+        if sum(sums in names_within(s) for s in function.body[i + 1 : j]) > 1:
+            continue
         if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
             continue
         masks = [argument_of(call, 1, "mask") for call in _loads(first)]
@@ -471,6 +484,57 @@ def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
             function, i, j, first, (sums, squares, mean), value, render_code(bound.bound)
         )
     return None
+
+
+def _with_one_mean(launch: Launch, i: int, j: int, sums: str, bound: str) -> JitFunction:
+    """Return a function whose sum over a row is divided once between the loops at `i` and `j`.
+
+    Launches that became one divide it for the mean that they store, and for the one that they keep.
+    """
+    function, body = launch.function, launch.function.body
+    own, between, same = "", list[cst.BaseStatement](), dict[str, cst.BaseExpression]()
+    assigned = assigned_names(*body)
+    for statement in body[i + 1 : j]:
+        statement = substitute_names(statement, same)
+        binding = single_assignment(statement)
+        quotients = [
+            node
+            for node in nodes_within(statement)
+            if is_operation(node, cst.Divide)
+            and _is_bound(node.right, bound)
+            and _is_total_of(node.left, sums)
+        ]
+        is_own = binding is not None and any(node is binding.value for node in quotients)
+        if is_own and binding is not None and not own and assigned.count(binding.target) == 1:
+            own, quotients = binding.target, []
+        elif quotients and not own:
+            own = free_name("mean", set(function.names))
+            between.append(parse_statement(f"{own} = {render_code(quotients[0])}"))
+        statement = replace_each(statement, [(node, cst.Name(own)) for node in quotients])
+        binding = single_assignment(statement)
+        if binding is None or not _is_in_fp32(binding.value, own, launch):
+            between.append(statement)
+        elif assigned.count(binding.target) == 1:
+            same[binding.target] = cst.Name(own)
+        else:
+            return function
+    behind = [substitute_names(statement, same) for statement in body[j:]]
+    return replace(function, node=with_body(function.node, [*body[: i + 1], *between, *behind]))
+
+
+def _is_in_fp32(value: cst.BaseExpression, name: str, launch: Launch) -> bool:
+    """Tell whether a value is a name's, which is an fp32 number, as it is or converted to fp32."""
+    inner = converted_value(value)
+    if inner is None:
+        return bool(name) and plain_code(value) == name
+    kind = plain_code(call_args(value)[-1])
+    param = kind.removesuffix(".dtype.element_ty")
+    if param != kind and param in launch.arguments:
+        kind = (allocated_tensor(launch, param) or ("", []))[0]
+    return bool(name) and plain_code(inner) == name and kind in _FP32
+
+
+_FP32 = ("tl.float32", "torch.float32", "torch.float")
 
 
 def _name_of_mean(between: Body, sums: str, bound: str) -> str | None:
@@ -526,9 +590,8 @@ def _is_deviation(
         return False
     whole = _flat_expression(loop, squares, added)
     summed = next(a for a in assignments_in(first.body) if a.target in _carried_names(first))
-    element = plain_code(_flat_expression(first, summed.target, value)).replace(
-        first.name, loop.name
-    )
+    flat = _flat_expression(first, summed.target, value)
+    element = plain_code(substitute_names(flat, {first.name: cst.Name(loop.name)}))
     if not is_operation(whole, cst.Multiply):
         return False
     if plain_code(whole.left) != plain_code(whole.right):
@@ -554,7 +617,7 @@ def _mask_text(call: cst.Call, loop: Loop, name: str, other: str) -> str:
     mask = argument_of(call, 1, "mask")
     if mask is None:
         return ""
-    return plain_code(_flat_expression(loop, "", mask)).replace(name, other)
+    return plain_code(substitute_names(_flat_expression(loop, "", mask), {name: cst.Name(other)}))
 
 
 def _chan_update(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import HEADER, brief, variants
+from rewriting import HEADER, brief, rewritten, variants
 
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
@@ -542,3 +542,66 @@ def test_rows_that_cannot_be_computed_again_go_through_memory(old, new):
     assert old in DIVERGENCE
     for one in merged(DIVERGENCE.replace(old, new)):
         assert "tl.store(y_ptr" in one
+
+
+TWO_LAUNCHES = """
+def reference(x):
+    return x.mean(1), x.var(1, correction=0)
+
+
+def inputs(M=9, N=100, device="cuda"):
+    return (torch.randn(M, N, device=device) + 100,)
+
+
+@triton.jit
+def means(x_ptr, mean_ptr, size, BLOCK: tl.constexpr):
+    total = 0.0
+    for i in range(0, size, BLOCK):
+        at = i + tl.arange(0, BLOCK)
+        total += tl.sum(tl.load(x_ptr + tl.program_id(0) * size + at, mask=at < size, other=0.0))
+    tl.store(mean_ptr + tl.program_id(0), total / size)
+
+
+@triton.jit
+def variances(x_ptr, mean_ptr, var_ptr, size, BLOCK: tl.constexpr):
+    mean = tl.load(mean_ptr + tl.program_id(0))
+    total = 0.0
+    for i in range(0, size, BLOCK):
+        at = i + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + tl.program_id(0) * size + at, mask=at < size, other=0.0)
+        off = tl.where(at < size, x - mean, 0.0)
+        total += tl.sum(off * off)
+    tl.store(var_ptr + tl.program_id(0), total / size)
+
+
+def kernel(x):
+    M, N = x.shape
+    mean = torch.empty(M, device=x.device, dtype=torch.float32)
+    var = torch.empty(M, device=x.device, dtype=torch.float32)
+    means[(M,)](x, mean, N, BLOCK=32)
+    variances[(M,)](x, mean, var, N, BLOCK=32)
+    return mean, var
+"""
+
+
+def test_means_and_moments_of_two_launches_take_one_pass(is_right):
+    joined = rewritten(FusePrograms(), TWO_LAUNCHES)
+    (variant,) = variants(OnePass(), joined, M=9, N=100)
+    assert variant.count("    for i") == 1
+    assert is_right(variant, TWO_LAUNCHES, M=9, N=100)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.float32)\n    var", "torch.float16)\n    var"),  # the mean is rounded
+        (
+            "total / size)\n\n\n@triton.jit\ndef var",
+            "total / size + total)\n\n\n@triton.jit\ndef var",
+        ),
+    ],
+)
+def test_other_means_keep_both_passes(old, new):
+    assert TWO_LAUNCHES.count(old) == 1
+    joined = rewritten(FusePrograms(), TWO_LAUNCHES.replace(old, new))
+    assert not variants(OnePass(), joined, M=9, N=100)
