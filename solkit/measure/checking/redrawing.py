@@ -35,6 +35,10 @@ from solkit.measure.checking.inputs import is_unchanged
 SLOW_S = 0.02
 """Limit for one draw: with some seventy turns it would add more than a second to a measurement."""
 
+_TIE, _SURE_TIES, _MOST_SORTED = 2.0**-27, 8.0, 1 << 26
+"""The chance that two random floats of 32 bits or fewer are equal, at the least; ties that would be
+expected of a tensor in which there are none; and elements that are sorted to see that."""
+
 Draw = Callable[[int], Workload]
 """Draws inputs from a seed."""
 
@@ -128,7 +132,10 @@ def _tensor_form(leaf: torch.Tensor) -> tuple[object, ...]:
 
 
 def _is_bound_to_places(leaf: torch.Tensor) -> bool:
-    """Tell whether elements are bound to their places: infinities, or equal along a dimension."""
+    """Tell whether elements are bound to their places: infinities, or equal along a dimension.
+
+    Or all different along one, such as a permutation in each row: moved values would tie.
+    """
     if leaf.layout is not torch.strided:
         return True
     values = _comparable(leaf)
@@ -139,7 +146,16 @@ def _is_bound_to_places(leaf: torch.Tensor) -> bool:
     return any(
         size > 1 and stride and bool((values.narrow(dim, 0, 1) == values).all())
         for dim, (size, stride) in enumerate(zip(values.shape, values.stride(), strict=True))
-    )
+    ) or any(_never_ties(values, dim) for dim in range(values.dim()))
+
+
+def _never_ties(values: torch.Tensor, dim: int) -> bool:
+    """Tell whether no two elements along a dimension are equal, where random ones would be."""
+    pairs, last = values.numel() * (values.shape[dim] - 1) / 2, values.shape[dim] - 1
+    if pairs * _TIE < _SURE_TIES or values.numel() > _MOST_SORTED or values.element_size() > 4:
+        return False
+    ordered = values.sort(dim).values
+    return not bool((ordered.narrow(dim, 1, last) == ordered.narrow(dim, 0, last)).any())
 
 
 def _are_ordered(low: torch.Tensor, high: torch.Tensor) -> bool:
