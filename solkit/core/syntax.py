@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from solkit.core.parsing import syntax_tree
 
@@ -170,3 +171,13 @@ def jitted_functions(tree: ast.Module) -> set[str]:
             if any(full in _JITS for kind in kinds for full in dotted_full_names(kind, imported)):
                 names.add(node.name)
     return names
+
+
+def why_not_python(file: Path) -> str:
+    """Return what is said of a file that is none of Python's."""
+    cuda = (
+        "; CUDA C++ is read from a Python file that binds a function of PyTorch's tensors, with "
+        f'torch.utils.cpp_extension.load(name="{file.stem}", sources=["{file.name}"])'
+    )
+    is_cuda = file.suffix in (".cu", ".cuh")
+    return f"is not a Python file: expected a name that ends in .py{cuda if is_cuda else ''}"

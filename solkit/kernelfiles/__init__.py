@@ -69,6 +69,8 @@ def _is_problem(path: str) -> bool:
 def _load_problem(path: str, solution: str | None) -> LoadedKernel:
     from solkit.kernelfiles import _flashinfer_bench, _sol_execbench  # with pydantic: 0.1 s
 
+    if solution is None and _flashinfer_bench.is_solution(path):
+        path, solution = _flashinfer_bench.data_set_of_solution(path), path
     if _sol_execbench.recognises(Path(path)):
         return _sol_execbench.load_problem_folder(path, solution)
     if _flashinfer_bench.recognises(Path(path)):

@@ -155,10 +155,12 @@ def _definition_file(path: Path, name: str | None) -> Path:
 
 
 def _definition_name(file: Path) -> Any:
+    """Return the name of a definition, or of the one that a solution is for."""
     try:
-        return json.loads(file.read_text(encoding="utf-8")).get("name")
+        record = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
         return None
+    return record.get("definition", record.get("name")) if isinstance(record, dict) else None
 
 
 def _data_set_of(definition: Path) -> Path:
@@ -168,9 +170,39 @@ def _data_set_of(definition: Path) -> Path:
 
 
 def _read_workloads(root: Path, name: str) -> list[WorkloadRecord]:
-    files = sorted((root / "workloads").rglob(f"{name}.jsonl"))
-    traces = [trace for file in files for trace in parse_lines(_Trace, str(file))]
+    """Return a definition's workloads: a file with one a line, or files with one each."""
+    lines = sorted((root / "workloads").rglob(f"{name}.jsonl"))
+    traces = [trace for file in lines for trace in parse_lines(_Trace, str(file))]
+    singles = sorted((root / "workloads").rglob(f"{name}_*.json"))
+    traces += [read_json(_Trace, str(file)) for file in singles]
     return [trace.workload for trace in traces if trace.definition == name]
+
+
+def data_set_of_solution(path: str) -> str:
+    """Return the data set, or the problem folder, above a solution that has its definition.
+
+    Raises:
+        KernelFileError: there is none; names the definition.
+    """
+    name = _definition_name(Path(path))
+    for folder in Path(path).absolute().parents:
+        files = [*(folder / "definitions").rglob("*.json"), *folder.glob("definition.json")]
+        if any(file.stem == name or _definition_name(file) == name for file in files):
+            return str(folder)
+    raise KernelFileError(
+        f"is a solution for {name!r}, which lies in no folder above: give its problem first, and "
+        "this file with --solution",
+        path,
+    )
+
+
+def is_solution(path: str) -> bool:
+    """Tell whether a file is a solution, which names its definition."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and {"definition", "sources"} <= record.keys()
 
 
 def _solution_of_record(record: _Solution, path: str, definition: Definition) -> Solution:

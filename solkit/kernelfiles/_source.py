@@ -22,6 +22,7 @@ from solkit.adapters.cutile_configs import restrict_cutile
 from solkit.adapters.helion_configs import restrict_helion
 from solkit.adapters.tilelang_configs import restrict_tilelang
 from solkit.core import Params, Space, Value
+from solkit.core.syntax import why_not_python
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 from solkit.kernelfiles._loaded_modules import (
     TUNER_TYPES,
@@ -59,7 +60,7 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     name = name or (f"{package}.{unique}" if package else unique)  # for relative imports
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise KernelFileError("not a Python file: expected a name that ends in .py", path)
+        raise KernelFileError(why_not_python(file), path)
     module = importlib.util.module_from_spec(spec)
     _paths[name] = path
     sys.modules[name] = module  # dataclasses and pickle look a module up by its name

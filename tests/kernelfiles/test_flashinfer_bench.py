@@ -32,6 +32,21 @@ def test_a_data_set_with_one_definition_is_that_problem(tmp_path):
     assert solkit.load(tmp_path).problem.path == file
 
 
+def test_a_solution_alone_finds_its_data_set_and_workloads_of_a_file_each(tmp_path):
+    file = flashinfer_set(tmp_path, [])
+    for name in ("a", "b"):
+        sizes = workload(name, M=8 if name == "a" else 16)
+        trace = {"definition": "scale", "workload": sizes}
+        write_json(tmp_path / "workloads" / "scale" / f"scale_{name}.json", trace)
+    mine = solution({"main.py": "def run(x, factor):\n    return x * factor\n"}, "main.py::run")
+    loaded = solkit.load(write_json(tmp_path / "solutions" / "scale" / "s.json", mine))
+    assert (loaded.problem.path, loaded.candidate.name) == (file, "run")
+    assert loaded.problem.shapes == ({"M": 8}, {"M": 16})
+    lost = write_json(tmp_path / "lost" / "s.json", {**mine, "definition": "another"})
+    with pytest.raises(KernelFileError, match=r"solution for 'another'.*--solution"):
+        solkit.load(lost)
+
+
 @pytest.mark.slow
 def test_of_several_definitions_the_solution_says_which(tmp_path):
     flashinfer_set(tmp_path, [workload("a", M=8)])

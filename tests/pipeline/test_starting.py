@@ -258,7 +258,7 @@ def test_a_kernel_file_lacks_nothing(tmp_path, text, why):
     [
         ("a.py", "x = 1", "no function or class that launches a kernel"),
         ("a.py", "def f(:", r"a\.py:1: is not valid Python"),
-        ("a.cu", "", "is not a Python file"),
+        ("a.cu", "", r'is not a Python file.*sources=\["a.cu"\]'),
     ],
 )
 def test_a_file_without_kernels_is_refused(tmp_path, name, text, expected):
@@ -439,3 +439,22 @@ def test_a_function_of_tilelang_that_takes_tensors_is_a_launcher(tmp_path):
     assert '"threads": [64, 128, 256]' in started.text
     assert "def kernel(x, w, scale, *, threads=128):" in started.text
     assert "return scaled(x, w, scale, threads=threads)" in started.text
+
+
+def test_an_output_that_may_be_left_out_is_none_of_the_references(tmp_path):
+    path = tmp_path / "optional.py"
+    path.write_text("""
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def double(x, y, log):
+    i = tl.program_id(0)
+    tl.store(y + i, tl.load(x + i) * 2)
+    tl.store(log + i, 1)
+
+def run(x: torch.Tensor, y: torch.Tensor, log: torch.Tensor = None):
+    double[(x.numel(),)](x, y, log)
+""")
+    text = start(str(path), str(tmp_path / "out.py")).text
+    assert 'OUTPUTS = ("y",)' in text

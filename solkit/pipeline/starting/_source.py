@@ -16,6 +16,7 @@ from solkit.core.syntax import (
     jitted_functions,
     names_bound_by,
     names_used_by,
+    why_not_python,
 )
 from solkit.errors import KernelFileError
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
@@ -349,7 +350,7 @@ def read_source(path: str) -> Source:
     if file.is_dir():
         raise KernelFileError("is a folder; name a Python file with a kernel", path)
     if file.suffix != ".py":
-        raise KernelFileError("is not a Python file: expected a name that ends in .py", path)
+        raise KernelFileError(why_not_python(file), path)
     try:
         with tokenize.open(path) as opened:
             text = opened.read()

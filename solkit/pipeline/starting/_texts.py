@@ -100,10 +100,11 @@ def _required_parameters(node: Definition, skip: int) -> list[ast.arg]:
 
 
 def _written_arguments(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Return the arguments that a function writes, if it returns nothing."""
+    """Return the arguments that a function must get and writes, if it returns nothing."""
     if any(True for _ in returned_values(node)):
         return ()
-    return tuple(tensor.name for tensor in tensors.values() if tensor.is_written)
+    required = {parameter.arg for parameter in _required_parameters(node, 0)}
+    return tuple(t.name for t in tensors.values() if t.is_written and t.name in required)
 
 
 def _space_text(source: Source, call: _Call, knobs: Tunable) -> str:
