@@ -91,6 +91,7 @@ class Carried:
         step: of a running name, what each trip adds.
         element: what a trip brings, over names from outside the loop and its variable.
         operation: of a fold, its next value over `own_x` and `new_x`, for each `x` folded.
+        subtracts: whether a sum goes down by its elements.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Carried:
     step: cst.BaseExpression | None = None
     element: cst.BaseExpression | None = None
     operation: cst.BaseExpression | None = None
+    subtracts: bool = False
 
     def folded(self, part: str) -> str:
         """Return the code that joins it with parts, whose names end with `part`."""
@@ -532,7 +534,9 @@ class Trip:
                 return Carried(name, CarriedKind.SUM) if is_plain else None
         if added is None or self._depends(added):
             return None
-        return Carried(name, CarriedKind.SUM, element=self._expanded(added))
+        subtracts = is_operation(value, cst.Subtract)
+        element = self._expanded(added)
+        return Carried(name, CarriedKind.SUM, element=element, subtracts=subtracts)
 
     def _extremum(self, name: str, _known: Mapping[str, Carried]) -> Carried | None:
         value = self._final(name)

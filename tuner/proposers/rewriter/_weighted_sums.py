@@ -384,6 +384,8 @@ def weighted_sums(
             element = call_args(element)[0]
         else:
             blocks.append(name)
+        if update.subtracts:
+            element = parse_expression(f"-({render_code(element)})")
         element = _where_it_counts(element, row)
         try:
             weights = [scale.weights for scale in scales]

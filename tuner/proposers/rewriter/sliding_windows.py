@@ -186,7 +186,9 @@ def _window(launch: Launch, loop: Loop) -> _Window | None:
     carried = carried_by(loop.body, loop.name) or {}
     update = next(iter(carried.values()), None)
     function = launch.function
-    if len(carried) != 1 or update is None or update.kind not in _JOINS or update.element is None:
+    if len(carried) != 1 or update is None or update.kind not in _JOINS or update.subtracts:
+        return None
+    if update.element is None:
         return None
     if integer_literal(loop.step) != 1 or any(map(is_write, calls_within(loop.node))):
         return None

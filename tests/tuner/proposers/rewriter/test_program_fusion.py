@@ -520,8 +520,9 @@ def kernel(a, b):
 """
 
 
-def test_a_divergence_of_two_rows_reads_each_once(is_right):
-    (one,) = merged(DIVERGENCE)
+@pytest.mark.parametrize("update", ["+= tl.exp(p) * (p - q)", "-= tl.exp(p) * (q - p)"])
+def test_a_divergence_of_two_rows_reads_each_once(is_right, update):
+    (one,) = merged(DIVERGENCE.replace("+= tl.exp(p) * (p - q)", update))
     (once,) = OnePass().variants(parse_kernel(one), Facts(brief(DIVERGENCE, **SHAPE)))
     device = once.source.split("def kernel(")[0].split("@triton.jit")[1]
     assert [device.count(name) for name in ("tl.load(", "tl.store(", "for ")] == [2, 1, 1]
