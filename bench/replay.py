@@ -45,11 +45,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.stats import norm
 
+from solkit.core.space import point_key
 from solkit.errors import SolkitError
 from solkit.tuner import search_replay as replaying
 from solkit.tuner.search import Recordings, Search
 from solkit.tuner.search.encoding import Encoding
-from solkit.tuner.search.priors import point_key
 from solkit.tuner.search_replay import METHODS, RecordedSpace
 
 KERNEL_TUNER = ("adaptive_tabu_greywolf", "pso", "genetic_algorithm")

@@ -29,9 +29,9 @@ from pathlib import Path
 
 import numpy as np
 
+from solkit.core.space import point_key
 from solkit.tuner.early_stopping import EarlyStopping, TaskSettings
 from solkit.tuner.search import Search
-from solkit.tuner.search.priors import point_key
 from solkit.tuner.search_replay import read_spaces
 
 RACED = 4

@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 
 from solkit.core import Params, Space
+from solkit.core.space import PointKey, point_key
 from solkit.extras import needed
 from solkit.tuner.search import Prior
-from solkit.tuner.search.priors import PointKey, point_key
 
 with needed("optuna"):
     import optuna

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from solkit.core import Outcome, Params, Space, Verdict
+from solkit.core.space import PointKey, point_key
 from solkit.errors import InputError
 from solkit.tuner.search import Prior, Recordings, Search
-from solkit.tuner.search.priors import PointKey, point_key
 
 SCHEMA = "solkit.replay/1"
 

@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from solkit.adapters.dispatch_modes import is_view
 from solkit.adapters.fake_cuda import (
     choosing_branches,
     has_tensors,
@@ -661,13 +662,6 @@ def _rough_cost(ops: Sequence[TracedOp]) -> tuple[float, int, int]:
             operations += count
         size += sum(use.bytes for use in (*op.inputs, *op.outputs, *op.written))
     return weight + 300 * size, operations, size
-
-
-@functools.cache
-def is_view(func: Any) -> bool:
-    """Tell whether an op's results alias its first argument, as its schema says."""
-    infos = [returned.alias_info for returned in func._schema.returns]
-    return any(info is not None and not info.is_write for info in infos)
 
 
 def _name(func: Any) -> str:

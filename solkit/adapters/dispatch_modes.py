@@ -1,4 +1,4 @@
-"""Dispatch modes that leave torch's compiler unloaded.
+"""Dispatch modes that leave torch's compiler unloaded, and what a schema says of an operator.
 
 `torch.utils._python_dispatch` hides each mode's ``__torch_dispatch__`` from the compiler, and the
 first call of what it hides imports the compiler, which takes 3 to 5 s.
@@ -43,3 +43,10 @@ def _hidden_once_loaded(function: Callable[..., Any]) -> Callable[..., Any]:
         return chosen(*args, **kwargs)
 
     return call
+
+
+@functools.cache
+def is_view(func: Any) -> bool:
+    """Tell whether an operator's results alias its first argument, as its schema says."""
+    infos = [returned.alias_info for returned in func._schema.returns]
+    return any(info is not None and not info.is_write for info in infos)

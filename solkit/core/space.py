@@ -80,7 +80,7 @@ class Space:
         Raises:
             ParamsError: two points have different parameters.
         """
-        unique = {_typed_point_key(point): dict(point) for point in points}
+        unique = {point_key(point): dict(point) for point in points}
         first = next(iter(unique.values()), {})
         levels: dict[str, dict[Any, Value]] = {name: {} for name in first}
         for point in unique.values():
@@ -136,7 +136,7 @@ class Space:
             return sum(
                 place * weight for place, (_, _, weight) in zip(places, self._mixed_radix_digits)
             )
-        place = self._index_by_point.get(_typed_point_key(params))
+        place = self._index_by_point.get(point_key(params))
         if place is None:
             raise ParamsError(
                 f"{_format_params(params)} is not one of the {self.size} points of the space"
@@ -265,7 +265,7 @@ class Space:
     @cached_property
     def _index_by_point(self) -> dict[Any, int]:
         """The index of each point of a list."""
-        return {_typed_point_key(point): place for place, point in enumerate(self.points or ())}
+        return {point_key(point): place for place, point in enumerate(self.points or ())}
 
     def _index_of_value(self, name: str, value: Value) -> int:
         listed = self.values[name]
@@ -306,7 +306,10 @@ def _constraint_holds(constraint: Constraint, params: Params) -> bool:
         ) from error
 
 
-def _typed_point_key(params: Params) -> frozenset[tuple[str, type, Value]]:
+PointKey = frozenset[tuple[str, type, Value]]
+
+
+def point_key(params: Params) -> PointKey:
     """Return a point's identity: 1, 1.0 and True are three values."""
     return frozenset((name, type(value), value) for name, value in params.items())
 

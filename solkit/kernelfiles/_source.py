@@ -235,31 +235,37 @@ def restrict_autotuners(
     for tuner in autotuners_elsewhere(
         own.values()
     ):  # a launch says which of these are used, and what is odd
-        tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
-        vars(tuner)["taken_elsewhere"] = frozenset(own_names)
-        every = [(config, config.all_kwargs()) for config in tuner.configs]
-        selected = {key: others[key] for key in others if any(key in kw for _, kw in every)}
-        kept = [c for c, kw in every if all(kw.get(k) == v for k, v in selected.items())]
-        restricted |= set(selected)
-        tuner.configs = kept or tuner.configs
+        restricted |= set(_restrict_tuner(tuner, others, own_names)[0])
     for name, tuner in own.items():
-        tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
-        vars(tuner)["taken_elsewhere"] = frozenset(own_names)
-        configs = [(config, config.all_kwargs()) for config in tuner.configs]
-        selected = {key: others[key] for key in others if any(key in kw for _, kw in configs)}
-        kept = [c for c, kw in configs if all(kw.get(k) == v for k, v in selected.items())]
+        selected, fits = _restrict_tuner(tuner, others, own_names)
         restricted |= set(selected)
-        matched |= bool(selected and kept)
-        tuner.configs = kept or tuner.configs
-        if not kept:
-            listed = "; ".join(str(kw) for _, kw in configs[:8])
+        matched |= bool(selected and fits)
+        if not fits:
+            listed = "; ".join(str(config.all_kwargs()) for config in tuner.configs[:8])
             lacking.append(
                 f"{file_of_module(module)}: autotuned kernel {name} has no configuration with "
-                f"{selected}; it has: {listed}{' …' if len(configs) > 8 else ''}"
+                f"{selected}; it has: {listed}{' …' if len(tuner.configs) > 8 else ''}"
             )
     if lacking and not matched:
         raise ParamsError(lacking[0])
     return restricted
+
+
+def _restrict_tuner(
+    tuner: Any, params: Mapping[str, Value], own_names: Collection[str]
+) -> tuple[dict[str, Value], bool]:
+    """Leave an autotuner the configurations that fit parameters; all of them if none does.
+
+    Returns:
+        Its own among the parameters, and whether a configuration fits them.
+    """
+    tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
+    vars(tuner)["taken_elsewhere"] = frozenset(own_names)
+    configs = [(config, config.all_kwargs()) for config in tuner.configs]
+    selected = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
+    kept = [c for c, kw in configs if all(kw.get(k) == v for k, v in selected.items())]
+    tuner.configs = kept or tuner.configs
+    return selected, bool(kept)
 
 
 _last_bound: list[object] = []

@@ -7,9 +7,10 @@ import json
 
 import pytest
 
+from solkit.core.space import point_key
 from solkit.errors import InputError
 from solkit.tuner import search_replay as replaying
-from solkit.tuner.search_replay import RecordedSpace, point_key, read_spaces, replay_method
+from solkit.tuner.search_replay import RecordedSpace, read_spaces, replay_method
 
 COLUMNS = ["X", "HOW", "time_ms"]
 ROWS = [[x, how, x * (1 + (how == "b"))] for x in range(1, 21) for how in ("a", "b")]

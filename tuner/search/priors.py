@@ -14,7 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from solkit.core import Params, Value
+from solkit.core import Params
+from solkit.core.space import PointKey, point_key
 from solkit.errors import InputError
 from solkit.surrogate.gaussian_process import Inputs
 from solkit.tuner.search.encoding import Array, Encoding, Places
@@ -149,14 +150,6 @@ class Recordings:
             float,
         )
         return (failed + _DOUBT * self._failing) / (tried + _DOUBT)
-
-
-PointKey = frozenset[tuple[str, type, Value]]
-
-
-def point_key(params: Params) -> PointKey:
-    """Return a point's identity: 1, 1.0 and True are three values."""
-    return frozenset((name, type(value), value) for name, value in params.items())
 
 
 class PriorFeatures:

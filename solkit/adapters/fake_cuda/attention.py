@@ -34,7 +34,7 @@ def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> N
     """
     for schema in _SCHEMAS:
         own.define(schema)
-    torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
+    torch.library.register_fake("solkit::attention", attention_shape, lib=own)
     torch.library.register_fake("solkit::attention_backward", _backward_shapes, lib=own)
     for key in ("CUDA", "AutogradCUDA", "CPU", "AutogradCPU"):
         aten.impl("scaled_dot_product_attention", _call_attention, key)
@@ -50,9 +50,10 @@ def attention_taken_apart() -> Iterator[None]:
         _is_taken_apart.reset(token)
 
 
-def _attention_shape(
+def attention_shape(
     query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_: Any
 ) -> torch.Tensor:
+    """Return a tensor like the result of attention over these."""
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 

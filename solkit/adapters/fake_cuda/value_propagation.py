@@ -18,6 +18,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from solkit.adapters.dispatch_modes import is_view
 from solkit.adapters.fake_cuda.contents import (
     Contents,
     KnownContents,
@@ -95,7 +96,7 @@ def propagate_values(
     if not fakes:
         return
     inputs = call.inputs
-    if _returns_view(func) and inputs and isinstance(inputs[0], FakeTensor):
+    if is_view(func) and inputs and isinstance(inputs[0], FakeTensor):
         _look_through(fakes)
     elif func.overloadpacket in _FILLS:
         _remember_constant(call, fakes[0])
@@ -106,7 +107,7 @@ def propagate_values(
     elif "empty" not in func._schema.name:
         _defer_results(call, fakes)
     choices = _choices(call)
-    if choices is not None and not _returns_view(func):
+    if choices is not None and not is_view(func):
         contents = _contents_of(fakes[0])
         contents.choices = choices
         attach_contents(fakes[0], contents)
@@ -194,12 +195,6 @@ def _limited_choices(
     if packet is _aten.clamp and isinstance(least, int) and isinstance(most, int):
         return max(most - least + 1, 1)
     return None
-
-
-@functools.cache
-def _returns_view(func: torch._ops.OpOverload) -> bool:
-    infos = [returned.alias_info for returned in func._schema.returns]
-    return any(info is not None and not info.is_write for info in infos)
 
 
 def _look_through(views: Sequence[FakeTensor]) -> None:

@@ -25,6 +25,7 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from solkit.adapters.dispatch_modes import DispatchMode
+from solkit.adapters.fake_cuda.attention import attention_shape
 from solkit.adapters.inductor import lift_tensors
 from solkit.errors import InputError, SolkitError
 
@@ -310,14 +311,8 @@ def _define_attention() -> None:
         f"{name}(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, "
         "bool is_causal, float? scale, bool enable_gqa) -> Tensor"
     )
-    torch.library.register_fake(f"{namespace}::{name}", _attention_shape, lib=library)
+    torch.library.register_fake(f"{namespace}::{name}", attention_shape, lib=library)
     _libraries.append(library)
-
-
-def _attention_shape(
-    query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_: Any
-) -> torch.Tensor:
-    return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
 def _call_attention(

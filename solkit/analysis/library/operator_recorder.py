@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters.dispatch_modes import is_view
 from solkit.adapters.recipes import Steps
 from solkit.analysis.library.inductor import compiling
 from solkit.analysis.library.operator_bytes import accesses
@@ -28,7 +29,7 @@ from solkit.analysis.library.sorting import Sorting, sorting_of
 from solkit.core import Access
 from solkit.ops import Family, operator
 from solkit.roofline.work.costs import cost_of
-from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view, uses_of
+from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, uses_of
 
 
 @dataclass(frozen=True)
