@@ -26,7 +26,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import last_values
+from solkit.tuner.proposers.rewriter._assignments import last_values, values_of
 from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
@@ -190,6 +190,8 @@ def _window(launch: Launch, loop: Loop) -> _Window | None:
         return None
     if update.element is None:
         return None
+    if update.kind is CarriedKind.SUM and not _is_added(update.name, loop):
+        return None
     if integer_literal(loop.step) != 1 or any(map(is_write, calls_within(loop.node))):
         return None
     own = {loop.name, *assigned_names(*loop.body)} - {update.name}
@@ -202,6 +204,17 @@ def _window(launch: Launch, loop: Loop) -> _Window | None:
         if window.is_sliding():
             return window
     return None
+
+
+def _is_added(total: str, loop: Loop) -> bool:
+    """Tell whether a loop's only update of a sum adds to it: a difference is one, too."""
+    updates = values_of(total, walk_statements(loop.body))
+    if len(updates) != 1 or assigned_names(*loop.body).count(total) != 1:
+        return False
+    value: cst.BaseExpression = updates[0]
+    while is_operation(value, cst.Add):
+        value = value.left if total in names_within(value.left) else value.right
+    return isinstance(value, cst.Name) and value.value == total
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ def test_few_taps_stay_loads():
         ("mask = i < N - W + 1", "mask = i < N - W + 1 - tl.arange(0, BLOCK)"),
         ("    tl.store", "    total = tl.flip(total)\n    tl.store"),
         ("total += tl.load", "total = total * 2 + tl.load"),
+        ("total += tl.load", "total -= tl.load"),
         ("(triton.cdiv(N - W + 1, 32), rows)", "(N // 32 + 1, rows)"),
     ],
 )
