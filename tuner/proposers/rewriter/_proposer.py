@@ -35,6 +35,7 @@ _FAVOURED = 1.2
 _LAST = ("retile", "constants")
 """Rewrites that end a proposal of several: without them nothing of the rest could be tuned."""
 _SPLIT = "split reduction"
+_FUSED, _ONE_PASS = "fuse programs", "one pass"
 _MOST_OPENED = 4
 """Files whose new rewrites are tried at once: those that the original does not admit."""
 _TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
@@ -369,7 +370,8 @@ def _sized(step: _Step, facts: Facts) -> _Step:
 def _opened_steps(start: _Step, step: _Step, facts: Facts, writer: _Writer) -> Iterator[_Step]:
     """Yield what a file admits that the original does not, most promising first.
 
-    So it is with a split where programs that take more each are fewer than the device runs at once.
+    So it is with a split where programs that take more each are fewer than the device runs at once,
+    and with one pass over what several launches read.
     """
     if set(step.kinds) & set(_LAST):
         return
@@ -378,6 +380,7 @@ def _opened_steps(start: _Step, step: _Step, facts: Facts, writer: _Writer) -> I
     ]
     rewrites.sort(key=lambda rewrite: -_expected_promise(rewrite, facts))
     needed = {_SPLIT} if _leaves_idle(step, facts) else set[str]()
+    needed |= {_ONE_PASS} if _FUSED in step.kinds else set()
     of_start = writer.applied((start, r, start.promise) for r in rewrites if r.kind not in needed)
     pairs = (
         (step, rewrite, step.promise + _expected_promise(rewrite, facts))
