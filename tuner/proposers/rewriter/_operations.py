@@ -14,6 +14,9 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
 )
 
+HALVES = ("tl.float16", "tl.bfloat16")
+"""Floats of 16 bits."""
+
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are once their sides change places."""
 

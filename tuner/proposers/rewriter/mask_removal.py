@@ -41,9 +41,11 @@ from solkit.tuner.proposers.rewriter._nodes import (
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    HALVES,
     call_args,
     compared_sides,
     conjuncts,
+    converted_value,
     is_fp32,
     is_operation,
 )
@@ -169,9 +171,16 @@ def _choices_by_masks(
             sizes = _conditions(substitute_names(condition, values), launch)
             shapes = of_conditions[id(choice)], of_values[id(choice)]
             is_whole = shapes[0] != () and broadcast_shapes(shapes) == shapes[1]
-            if sizes and is_fp32(value, latest) and is_whole and _is_number(other):
+            if sizes and _is_float(value, latest) and is_whole and _is_number(other):
                 yield choice, sizes
         latest[binding.target] = binding.value
+
+
+def _is_float(node: cst.BaseExpression, values: Values) -> bool:
+    """Tell whether the text shows that a value is a float, of any width."""
+    value = values.get(node.value, node) if isinstance(node, cst.Name) else node
+    is_half = converted_value(value) is not None and plain_code(call_args(value)[0]) in HALVES
+    return is_half or is_fp32(node, values)
 
 
 def _is_number(node: cst.BaseExpression) -> bool:

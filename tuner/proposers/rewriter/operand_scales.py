@@ -51,6 +51,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_each,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    HALVES,
     call_args,
     converted_value,
     is_operation,
@@ -68,7 +69,6 @@ from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
-_HALVES = ("tl.float16", "tl.bfloat16")
 _LARGEST_HALF = 65504  # of fp16; bf16 has larger ones
 _LARGEST_BYTE = 255  # whole numbers; floats of one byte do not overflow in 16 bits, either
 _OF_BLOCKS = ("tl.arange", "tl.program_id", "tl.cdiv", "tl.load", "tl.minimum", "min", "float")
@@ -327,7 +327,7 @@ def _conditions_of(
     values = single_values(function.body, function.params)
     kind, rest = plain_code(call_args(value)[0]), without_conversions(rest)
     conditions = list[str]()
-    if kind not in _HALVES:
+    if kind not in HALVES:
         owner = parse_expression(kind.removesuffix(".element_ty").removesuffix(".dtype"))
         loaded = values.get(owner.value, owner) if isinstance(owner, cst.Name) else owner
         tensor = _tensor_behind(loaded, launch)
@@ -484,13 +484,14 @@ def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int, scalars: Colle
     values = values_of(scale.value, (*total.function.body, *total.loop.body))
     if len(values) != 1:
         return False
-    if isinstance(values[0], (cst.Name, cst.Subscript)):  # of a helper's parameter
-        return _is_spread(total, values[0], side, scalars)
-    if called_name(values[0]) != "tl.load":
+    load = without_widening(values[0])
+    if isinstance(load, (cst.Name, cst.Subscript)):  # of a helper's parameter
+        return _is_spread(total, load, side, scalars)
+    if called_name(load) != "tl.load":
         return False
     # a block of one row, or of one column, whatever names its parts have
     meanings = single_values(total.function.body, total.function.params)
-    parts = [expand_names(arg, meanings.get) for arg in call_args(values[0])]
+    parts = [expand_names(arg, meanings.get) for arg in call_args(load)]
     is_known = names_within(*parts) <= {"tl", "float", "None", *scalars} and all(
         called_name(call) in _OF_BLOCKS or converted_value(call) is not None
         for part in parts

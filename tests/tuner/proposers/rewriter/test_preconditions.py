@@ -141,7 +141,9 @@ def test_masks_of_blocks_beyond_a_size_stay(old, new, mask):
     assert "(n[None, :] < N)" not in even
 
 
-@pytest.mark.parametrize(("value", "count"), [("x.to(tl.float32)", 0), ("x > 0", 1)])
+@pytest.mark.parametrize(
+    ("value", "count"), [("x.to(tl.float32)", 0), ("x.to(tl.float16)", 0), ("x > 0", 1)]
+)
 def test_choices_that_make_integers_of_booleans_stay(value, count):
     source = """
 @triton.jit
