@@ -458,3 +458,22 @@ def run(x: torch.Tensor, y: torch.Tensor, log: torch.Tensor = None):
 """)
     text = start(str(path), str(tmp_path / "out.py")).text
     assert 'OUTPUTS = ("y",)' in text
+
+
+def test_a_forward_that_is_a_class_method_takes_neither_class_nor_context(tmp_path):
+    path = tmp_path / "autograd.py"
+    path.write_text("""
+import torch, triton
+
+@triton.jit
+def double(x, y):
+    pass
+
+class Double(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x):
+        y = torch.empty_like(x)
+        double[(x.numel(),)](x, y)
+        return y
+""")
+    assert "def kernel(x):" in start(str(path), str(tmp_path / "out.py")).text

@@ -235,7 +235,10 @@ class Source:
         """Return a class's ``forward``, and the number of leading parameters that callers omit."""
         methods = {method.name: method for method in owner.body if isinstance(method, Definition)}
         has_context = self.is_function(owner) and "setup_context" not in methods
-        return methods.get("forward"), int(has_context or not self.is_function(owner))
+        forward = methods.get("forward")
+        decorators = forward.decorator_list if forward is not None else []
+        has_class = any(isinstance(d, ast.Name) and d.id == "classmethod" for d in decorators)
+        return forward, has_class + int(has_context or not self.is_function(owner))
 
     def is_function(self, owner: ast.ClassDef) -> bool:
         """Tell if a class derives from ``torch.autograd.Function``."""
