@@ -182,6 +182,7 @@ def with_chunk(
     if at is None or added is None or called_name(added.value) != "tl.cast":
         return None
     value, dtype = call_args(added.value)
+    value, at = _named_product(value, body, at)
     sides = _vectors(value)
     if sides is None or {axes for _, axes in sides} != {_FIRST, _SECOND}:
         return None
@@ -215,6 +216,25 @@ def with_chunk(
     own = [s for s in result if (b := single_assignment(s)) and b.target in (*chunk.reads,)]
     uses = sum(count_uses(s, running.name) for s in result) - len(own)
     return (result, chunk) if chunk.reads and uses == 1 else None  # its own assignment
+
+
+def _named_product(
+    value: cst.BaseExpression, body: list[cst.BaseStatement], at: int
+) -> tuple[cst.BaseExpression, int]:
+    """Return what a name stands for that is assigned for one use, and where that use is then.
+
+    The name's statement is taken away, unless something that its value needs changes behind it.
+    """
+    if not isinstance(value, cst.Name) or sum(count_uses(s, value.value) for s in body) != 1:
+        return value, at
+    for place, statement in enumerate(body[:at]):
+        binding = single_assignment(statement)
+        if binding is None or binding.operator or binding.target != value.value:
+            continue
+        if not names_within(binding.value) & set(assigned_names(*body[place:at])):
+            del body[place]
+            return binding.value, at - 1
+    return value, at
 
 
 def _read_of(call: cst.Call, state: str) -> tuple[cst.BaseExpression, int] | None:

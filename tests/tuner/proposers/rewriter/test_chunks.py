@@ -69,6 +69,11 @@ def test_trips_with_a_factor_each_are_products_of_blocks(source, is_right):
 
 def test_factors_that_never_change_are_multiplied_once(is_right):
     source = STATES.replace("tl.load(g_ptr + at) * s +", "0.75 * s +")
+    product = "k[:, None] * v[None, :]"
+    source = source.replace(
+        f"        s = 0.75 * s + {product}", f"        kv = {product}\n        s = 0.75 * s + kv"
+    )
+    assert "+ kv" in source
     source = source.replace("g[:, t, None, None]", "0.75")
     head, tail = source.rsplit("    tl.store(last_ptr", 1)
     source = head + tail[tail.index("\n") + 1 :]  # no state is stored, so none needs a mask
