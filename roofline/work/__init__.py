@@ -21,13 +21,15 @@ from solkit.roofline.work.batches import with_batches
 from solkit.roofline.work.broadcast import without_repeats
 from solkit.roofline.work.brute_force import all_pairs, without_brute_force
 from solkit.roofline.work.chains import chain_of
-from solkit.roofline.work.complex_parts import GAUSS, real_products
+from solkit.roofline.work.chosen_elements import chosen_by_draws, with_chosen_elements
+from solkit.roofline.work.complex_parts import GAUSS, real_products, without_unread_parts
 from solkit.roofline.work.composed_functions import with_composed_functions
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.dtype_origin import with_origins
 from solkit.roofline.work.duplicates import merged
 from solkit.roofline.work.exponentials import with_shared_exponentials
 from solkit.roofline.work.fused_attention import has_unknown_lengths
+from solkit.roofline.work.linear_attention import with_linear_attention
 from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.packed_codes import with_words_of_codes
@@ -64,7 +66,8 @@ def narrowed(program: Program, tolerance: Tolerance | None = None) -> Program:
         program: from `trace`.
         tolerance: the file's own; ``None`` if it has none.
     """
-    program = annotated(with_symmetry(with_origins(with_batches(merged(simplified(program))))))
+    program = without_unread_parts(merged(simplified(with_chosen_elements(program))))
+    program = annotated(with_symmetry(with_origins(with_batches(program))))
     live = live_ops(program)
     unmade = _made(program.ops) - _made(live)  # whoever still reads it needs none of what was made
     program = replace(program, ops=tuple(live), constants=program.constants | unmade)
@@ -86,6 +89,7 @@ def work_of_live(program: Program) -> Work:
     costs = with_shared_exponentials(alone, costs)
     costs = with_composed_functions(alone, costs, program.results)
     costs = with_products_by_hand(alone, costs, program.results)
+    costs = with_linear_attention(alone, costs, program.results, program.ahead)
     costs = without_brute_force(alone, costs, fixed, program.results)
     costs = with_words_of_codes(alone, costs, fixed, program.results)
     costs = costs_as_needed(live, costs, program.results)
@@ -107,6 +111,7 @@ def work_of_live(program: Program) -> Work:
         assumptions=(
             *moved.assumptions,
             *_unknown_masks(live),
+            *chosen_by_draws(program, live),
             *all_pairs(alone, fixed),
         ),
         ops=ops,

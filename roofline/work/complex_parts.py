@@ -7,11 +7,13 @@ elements are real numbers, or real multiples of one number, counts as one part.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
 
 from solkit.ops import Family, Reduction
 from solkit.roofline.work.dtype_origin import product_factors
-from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.program import Program, TensorUse, TracedOp, map_leaves
 
 GAUSS = 3
 """Real products of a complex one, with both parts of both factors and of the result (Knuth, The Art
@@ -47,6 +49,56 @@ def real_products(
             pairs *= 1 if factor.storage in is_real or not factor.dtype.is_complex else 2
         counts[position] = min(GAUSS, max(pairs // 2, 1))
     return counts
+
+
+def without_unread_parts(program: Program) -> Program:
+    """Return the program without terms that only hold parts of complex numbers nobody reads.
+
+    ``conv1d(x, w).real`` of complex numbers needs no product for the imaginary part.
+    """
+    if not any(use.dtype.is_complex for op in program.ops for use in op.outputs):
+        return program
+    read = _parts_read(program.ops, program.results, _lines(program.ops, program.constants))
+    imaginary: set[int] = set()
+    ops: list[TracedOp] = []
+    for op in program.ops:
+        numbers = [value for value in op.args if isinstance(value, complex)]
+        is_real = not any(use.dtype.is_complex for use in op.inputs)
+        if op.operator.multiplies and is_real and numbers and not any(n.real for n in numbers):
+            imaginary.add(op.result.storage)
+        needed = read[op.result.storage] if _adds_to_complex(op) else _BOTH
+        ops.append(_without_terms(op, needed, imaginary))
+    return replace(program, ops=tuple(ops))
+
+
+def _adds_to_complex(op: TracedOp) -> bool:
+    record = op.operator
+    is_sum = record.sums and record.linear and not record.multiplies and op.is_elementwise
+    return bool(is_sum) and not op.written and op.result.dtype.is_complex and len(op.inputs) == 2
+
+
+def _without_terms(op: TracedOp, needed: frozenset[int], imaginary: Set[int]) -> TracedOp:
+    """Return a sum without terms that hold no part that is needed, each replaced by zero."""
+    needless = [
+        use
+        for use in op.inputs
+        if len(needed) == 1
+        and (
+            1 in needed if not use.dtype.is_complex else (use.storage in imaginary and 0 in needed)
+        )
+    ]
+    if len(needless) != 1:
+        return op
+
+    def kept(leaf: Any) -> Any:
+        return 0 if leaf is needless[0] else leaf
+
+    return replace(
+        op,
+        args=map_leaves(kept, op.args),
+        arguments=map_leaves(kept, op.arguments),
+        inputs=tuple(use for use in op.inputs if use is not needless[0]),
+    )
 
 
 def _lines(ops: Sequence[TracedOp], constants: Collection[int]) -> dict[int, bool]:

@@ -2,7 +2,7 @@
 
 The square of a root needs no root, a quotient by a root one reciprocal root, the logarithm of a
 root half a logarithm. The exponential of a logarithm needs neither. `Operator.taken_in` and
-`Operator.inverts` list such pairs.
+`Operator.inverts` list such pairs. exp(log x + y) is x exp(y).
 """
 
 from __future__ import annotations
@@ -24,26 +24,42 @@ def with_composed_functions(
         results: of the program.
     """
     makers, readers = makers_of(ops), readers_of(ops, results)
+    functions: dict[int, set[str]] = {}
+    for position in range(len(ops) - 1, -1, -1):
+        storage = ops[position].result.storage
+        is_inner = RESULT not in readers[storage] and len(makers[storage]) == 1
+        functions[storage] = set() if is_inner else {""}
+        for reader in (ops[n] for n in readers[storage] if n != RESULT):
+            for use in (use for use in reader.inputs if use.storage == storage):
+                behind = functions.get(reader.result.storage)  # none of what is in place
+                is_passed = behind == {"exp"} and _is_term(reader, use)
+                functions[storage] |= {"exp"} if is_passed else {_function_of(reader, use)}
     composed = list(costs)
+    logarithms: set[int] = set()
     for position, op in enumerate(ops):
         cost, storage = costs[position], op.result.storage
-        if cost is None or len(makers[storage]) != 1 or op.written:
+        if len(makers[storage]) != 1 or op.written:
             continue
-        behind = {
-            _function_of(ops[reader], use)
-            for reader in readers[storage]
-            if reader != RESULT
-            for use in ops[reader].inputs
-            if use.storage == storage
-        }
-        is_inner = bool(behind) and RESULT not in readers[storage]
-        is_taken_in = is_inner and behind.issubset(op.operator.taken_in)
         before = [ops[maker].name for maker in makers[op.inputs[0].storage]] if op.inputs else []
-        if is_taken_in or before == [op.operator.inverts]:
+        is_sum = op.inputs and all(_is_term(op, use) for use in op.inputs)
+        if op.name == "aten.log" or (is_sum and {use.storage for use in op.inputs} <= logarithms):
+            logarithms.add(storage)
+        is_taken_in = functions[storage] and functions[storage].issubset(op.operator.taken_in)
+        is_undone = op.name == "aten.exp" and op.inputs[0].storage in logarithms
+        if cost is not None and (is_taken_in or is_undone or before == [op.operator.inverts]):
             composed[position] = cost.with_fewer(
                 "sfu", max(op.result.distinct, op.inputs[0].distinct)
             )
     return composed
+
+
+def _is_term(op: TracedOp, use: TensorUse) -> bool:
+    """Tell whether an op adds tensors, one of which a use is, each with as many elements."""
+    record = op.operator
+    is_sum = record.sums and record.adds_terms and not (record.multiplies or op.written)
+    is_added = record.commutes or use is op.arguments.get("self")
+    is_plain = len(op.inputs) == 2 and op.arguments.get("alpha", 1) == 1
+    return bool(is_sum) and is_added and is_plain and use.distinct == op.result.distinct
 
 
 def _function_of(op: TracedOp, use: TensorUse) -> str:

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from solkit.ops import Normalised
+from solkit.ops import Normalised, Reduction
 from solkit.roofline.work.costs import Cost
+from solkit.roofline.work.costs._base import scalar_pipe
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
@@ -62,13 +63,25 @@ def with_shared_exponentials(
                 computed[source] = max(computed.get(source, 0), part.distinct)
             if op.operator.logarithms:  # of fewer elements, or of none
                 already += op.result.distinct - sum(part.distinct for part, _ in parts)
-            cost = cost.with_fewer("sfu", already) if already > 0 else cost
+            cost = _without_functions(op, cost, already)
         shared.append(cost)
     for position, parts in sums:  # the exponentials may come after the logarithm
         cost = shared[position]
         if cost is not None and all(computed.get(key, 0) >= part.distinct for part, key in parts):
             shared[position] = cost.with_fewer("sfu", ops[position].result.distinct)
     return shared
+
+
+def _without_functions(op: TracedOp, cost: Cost, already: int) -> Cost:
+    """Return the cost of an op for which so many special functions are at hand.
+
+    A logarithm of a sum of exponentials that are all at hand needs no largest element either.
+    """
+    cost = cost.with_fewer("sfu", already) if already > 0 else cost
+    is_sum = op.operator.reduces is Reduction.LOG_SUM_EXP
+    if is_sum and already >= op.inputs[0].distinct:
+        return cost.with_fewer(scalar_pipe(op.result.dtype), already)
+    return cost
 
 
 def _at_hand(

@@ -30,8 +30,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from solkit.adapters.dispatch_modes import is_view
 from solkit.adapters.fake_cuda import (
     choosing_branches,
+    drawn_elements,
     has_tensors,
     known_value,
+    report_guess,
     taken_apart,
     user_line,
 )
@@ -237,6 +239,7 @@ class Program:
         repeated: storages of arguments of which elements are copies of others.
         samples: of arguments, by the way they are drawn.
         ahead: ops that follow from the program alone, where their results are too large to compute.
+        truths: by storage, tensors of truths whose contents were not known when an op met them.
     """
 
     ops: tuple[TracedOp, ...]
@@ -253,6 +256,7 @@ class Program:
     repeated: frozenset[int] = frozenset()
     samples: Mapping[int, Sample] = field(default_factory=dict)
     ahead: tuple[TracedOp, ...] = ()
+    truths: Mapping[int, torch.Tensor] = field(default_factory=dict)
 
 
 RESULT = -1
@@ -389,6 +393,7 @@ def trace(
         recorder.storages_of(drawn.symmetric),
         recorder.storages_of(drawn.repeated),
         {recorder.use(t).storage: sample for t, sample in drawn.samples},
+        truths=recorder.truths,
     )
 
 
@@ -414,6 +419,7 @@ class Recorder(TorchDispatchMode):
         self.size = size
         self.ops: list[TracedOp] = []
         self.constants: set[int] = set()
+        self.truths: dict[int, torch.Tensor] = {}
         self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
     def __torch_dispatch__(
@@ -429,6 +435,10 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if is_view(func):  # its region is in the uses of what reads it
             return self._view(func, args, kwargs)
+        if func in _SIZED:
+            for mask in filter(_is_unknown_mask, _leaves((args, kwargs))):
+                if drawn_elements(mask) is not None:  # known from here on
+                    report_guess(_DRAWN_SIZE)
         before = self.frozen((args, kwargs))
         if (out := self._inside(func, args, kwargs)) is not None:
             return out
@@ -522,13 +532,16 @@ class Recorder(TorchDispatchMode):
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """Return the region of its storage that a tensor covers."""
+        value, storage = known_value(tensor), self._number(tensor)
+        if value is None and tensor.dtype is torch.bool:
+            self.truths.setdefault(storage, tensor)
         return TensorUse(
-            storage=self._number(tensor),
+            storage=storage,
             shape=tuple(map(self.size, tensor.shape)),
             stride=tuple(map(self.size, tensor.stride())),
             offset=self.size(tensor.storage_offset()),
             dtype=tensor.dtype,
-            value=known_value(tensor),
+            value=value,
         )
 
     def _number(self, tensor: torch.Tensor) -> int:
@@ -632,6 +645,18 @@ class Recorder(TorchDispatchMode):
 
 
 _COPY = torch.ops.aten.copy_.default
+_SIZED = (
+    torch.ops.aten.index.Tensor,
+    torch.ops.aten.masked_select.default,
+    torch.ops.aten.nonzero.default,
+)
+"""Ops whose results have as many elements as a mask says."""
+_DRAWN_SIZE = "a size follows from random numbers drawn on the CPU; a GPU draws others"
+
+
+def _is_unknown_mask(leaf: Any) -> bool:
+    is_mask = isinstance(leaf, torch.Tensor) and leaf.dtype is torch.bool
+    return is_mask and known_value(leaf) is None
 
 
 def _kernel_of(func: Any) -> Callable[..., Any] | None:

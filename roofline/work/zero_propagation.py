@@ -494,6 +494,8 @@ def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
     margin = _of_number(value)
     outside = everything(len(op.result.shape)) & False
     for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2])):
+        if not (before or after):
+            continue
         n = op.result.shape[-1 - axis]
         line = np.ones(n, dtype=bool)
         line[max(before, 0) : n - max(after, 0)] = False
@@ -587,6 +589,27 @@ def _named_rows(index: TensorUse, count: int) -> tuple[npt.NDArray[np.bool_], bo
     places = index.value.ravel().astype(np.int64)
     rows[places[(-count <= places) & (places < count)]] = True
     return rows, False
+
+
+@_rule("looked up")
+def _looked_up(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return the lines of zeros that a known index names: neighbours that are missing."""
+    table: TensorUse = op.arguments[op.operator.lookups]
+    named = op.arguments.get("indices", op.arguments.get("index"))
+    single = named if isinstance(named, list) else [named]
+    dims = [d for d, use in enumerate(single) if use is not None]
+    zeros, dim = facts(table).zeros, op.arguments.get("dim", dims[0])
+    index = single[dims[0]]
+    if zeros is None or len(dims) > 1 or index.value is None or index.dtype is torch.bool:
+        return _NOTHING
+    zeros = lifted(zeros, len(table.shape))
+    before, after = zeros.shape[:dim], zeros.shape[dim + 1 :]
+    if zeros.shape[dim] == 1:
+        return _Facts(zeros.reshape(*before, *(1 for _ in index.shape), *after))
+    if math.prod((*before, *index.shape, *after)) > _MAX_ELEMENTS:
+        return _NOTHING
+    taken = np.take(zeros, index.value.astype(np.int64), axis=dim, mode="wrap")
+    return _certain(np.asarray(taken), False)
 
 
 def _certain(zeros: Mask, is_guessed: bool) -> _Facts:

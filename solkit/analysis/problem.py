@@ -85,6 +85,7 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
         workloads.append(seeded_workload(loaded, shape, {}))
         tensors, reference = workloads[0].tensors(), workloads[0].reference
         held = held_tensors(reference) if reference else ()
+        fake_cuda.compute_indices(tensors)
         states[:] = fake_cuda.hold_as_state([*tensors, *held])
         return tensors
 

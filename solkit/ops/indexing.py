@@ -17,11 +17,14 @@ _ADDED: dict[str, Any] = {"zero_at_zero": None, "keeps_minus_inf": None}
 _SPREAD: dict[str, Any] = {"cost": "gradient", "zero_at_zero": None, "keeps_minus_inf": None}
 
 _LOOKUPS: tuple[Operator, ...] = (
-    *copied("embedding", _L, **_NAMED, needs="embedding", lookups="weight", decides=("indices",)),
-    *copied("index", _L, **_NAMED, needs="index", lookups="self", decides=("indices",)),
-    *copied("_unsafe_index", _L, **_NAMED, needs="index", lookups="self", decides=("indices",)),
+    *copied("embedding", _L, **_NAMED, needs="embedding", lookups="weight", decides=("indices",),
+            zeros="looked up"),
+    *copied("index", _L, **_NAMED, needs="index", lookups="self", decides=("indices",),
+            zeros="looked up"),
+    *copied("_unsafe_index", _L, **_NAMED, needs="index", lookups="self", decides=("indices",),
+            zeros="looked up"),
     *copied("index_select", _L, **_NAMED, needs="index select", lookups="self",
-            decides=("index",)),
+            decides=("index",), zeros="looked up"),
     *copied("gather", _L, **_NAMED, needs="gather", lookups="self", decides=("index",)),
     *copied("take", _L, **_NAMED, needs="take", lookups="self", decides=("index",)),
     *copied("masked_select", _L, cost="free", needs="masked select", selects=Selects.SOME,

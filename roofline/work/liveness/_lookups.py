@@ -43,7 +43,7 @@ def _index_select(op: TracedOp, region: Region) -> Needs:
     box: list[range | None] = [*region.box[:dim], None, *region.box[dim + 1 :]]
     return {
         id(table): along(sliced(table, box), dim, chosen, region.mask),
-        id(index): _looked_at(chosen, dim, region.mask),
+        id(index): _looked_at(chosen, dim, region.mask, table),
     }
 
 
@@ -78,7 +78,7 @@ def _index(op: TracedOp, region: Region) -> Needs:
     box = [*region.box[:dim], None, *region.box[stop:]]
     return {
         id(table): along(sliced(table, box), dim, chosen, region.mask),
-        id(index): _looked_at(chosen, dim, region.mask),
+        id(index): _looked_at(chosen, dim, region.mask, table),
     }
 
 
@@ -204,9 +204,12 @@ def _moved(
     return moved
 
 
-def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
-    """Return the part of an index that names something that matters."""
-    if part is None:
+def _looked_at(index: TensorUse, dim: int, part: Mask | None, table: TensorUse) -> TensorUse:
+    """Return the part of an index that names something that matters.
+
+    Where a table has known lines, such as one of zeros, the index itself says what matters.
+    """
+    if part is None or table.mask is not None:
         return index
     inner = range(dim, dim + len(index.shape))
     others = tuple(d for d in range(part.ndim) if d not in inner)

@@ -51,6 +51,8 @@ from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, te
 from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import (
     InputContents,
+    compute_indices,
+    drawn_elements,
     forget_contents,
     hold_as_state,
     known_value,
@@ -119,7 +121,9 @@ __all__ = [
     "capturing_graphs",
     "choosing_branches",
     "compiling",
+    "compute_indices",
     "defer_dynamo",
+    "drawn_elements",
     "extension_calls",
     "failing_builds",
     "fake_tensors",

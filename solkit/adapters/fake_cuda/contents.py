@@ -202,6 +202,16 @@ def presumed_elements(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     if fact is None:
         return None
     report_earlier_guesses(*fact.guesses)
+    return _elements_in_order(tensor)
+
+
+def drawn_elements(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """Return the same of contents that rest on no guess; ``None`` of others."""
+    fact = recall_evaluated(tensor)
+    return None if fact is None or fact.guesses else _elements_in_order(tensor)
+
+
+def _elements_in_order(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     storage = tensor.untyped_storage()
     contents = contents_of_storage.get(storage._cdata)
     with computing_really():
@@ -236,6 +246,16 @@ def recall_evaluated(tensor: torch.Tensor) -> KnownContents | None:
     if flat is not None and has_room_for(flat.numel(), flat):
         contents.hold_elements(flat, (), drawn=not later.call.is_exact)
     return recall_contents(tensor)
+
+
+def compute_indices(tensors: Iterable[torch.Tensor]) -> None:
+    """Compute the integers among tensors that follow from random floats and may name places."""
+    for tensor in tensors:
+        if tensor.dtype in _PLACES:
+            recall_evaluated(tensor)
+
+
+_PLACES = (torch.int32, torch.int64, torch.uint32, torch.uint64)
 
 
 def recall_exact(tensor: torch.Tensor) -> KnownContents | None:

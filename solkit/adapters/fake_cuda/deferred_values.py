@@ -7,15 +7,15 @@ a kernel reads, or as a number that the host reads. A GPU draws other numbers of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-_MOST_WORK = 1 << 27
-"""Elements that are computed for one result at the most: a second or two."""
+_MOST_WORK = 1 << 28
+"""Elements that are computed for one result at the most: a few seconds."""
 _DEEPEST = 48
 _MOST_KEPT_BYTES = 1 << 26
 """Size of all results that are kept, since the next run of a launcher needs the same."""
@@ -53,7 +53,8 @@ class Call:
         args, kwargs: its arguments, with `Seen` for tensors.
         written: the argument that it writes to; ``None`` if it makes new tensors.
         seed: of what it draws.
-        work: elements that are computed for it, those of its inputs included.
+        elements: of its results.
+        work: the same, those of all calls that it rests on included, at the most.
         depth: operations in sequence.
         is_exact: whether a real run gives the same: whatever is drawn was drawn on the CPU.
     """
@@ -63,6 +64,7 @@ class Call:
     kwargs: Any
     written: Seen | None
     seed: int
+    elements: int
     work: int
     depth: int
     is_exact: bool = False
@@ -104,7 +106,11 @@ def note_call(
     before = {id(s.later.call): s.later.call for s in seen.values() if s.later is not None}
     work = elements + sum(call.work for call in before.values())
     depth = 1 + max((call.depth for call in before.values()), default=0)
-    if work > _MOST_WORK or depth > _DEEPEST:
+    if depth > _DEEPEST:
+        return None
+    if work > _MOST_WORK:  # what several of them rest on was counted several times
+        work = elements + sum(call.elements for call in _calls_behind(before.values()))
+    if work > _MOST_WORK:
         return None
 
     def note_leaf(leaf: Any) -> Any:
@@ -116,12 +122,27 @@ def note_call(
     draws = torch.Tag.nondeterministic_seeded in function.tags
     seed = int(torch.randint(1 << 31, (), device="cpu")) if draws else 0
     is_exact = bool(before) and not draws and all(call.is_exact for call in before.values())
-    return Call(function, own_args, own_kwargs, written, seed, work, depth, is_exact)
+    return Call(function, own_args, own_kwargs, written, seed, elements, work, depth, is_exact)
+
+
+def _calls_behind(calls: Iterable[Call]) -> Iterable[Call]:
+    """Return calls, and those that they rest on, each once."""
+    behind = {id(call): call for call in calls}
+    waiting = list(behind.values())
+    while waiting:
+        call = waiting.pop()
+        for leaf in tree_leaves((call.args, call.kwargs)):
+            earlier = leaf.later if isinstance(leaf, Seen) else None
+            if earlier is not None and id(earlier.call) not in behind:
+                behind[id(earlier.call)] = earlier.call
+                waiting.append(earlier.call)
+    return behind.values()
 
 
 def drawn_call(value: torch.Tensor) -> Call:
     """Return a call that gives what was drawn on the CPU already."""
-    return Call(lambda: value.clone(), (), {}, None, 0, value.numel(), 1, is_exact=True)
+    count = value.numel()
+    return Call(lambda: value.clone(), (), {}, None, 0, count, count, 1, is_exact=True)
 
 
 def compute_later(later: Later) -> torch.Tensor | None:

@@ -218,14 +218,9 @@ def _compute_results(call: _Call, fakes: Sequence[FakeTensor]) -> None:
 
 
 def _defer_results(call: _Call, fakes: Sequence[FakeTensor]) -> None:
-    """Note how to compute results that follow from random floats."""
+    """Note how to compute results that follow from random floats, or that take long."""
     seen = _views_of_inputs(call.inputs)
-    follows = seen and any(view.later is not None for view in seen.values())
-    if (
-        seen is None
-        or not (call.draws or follows)
-        or not _is_affordable(call.func, call.inputs, fakes, 16)
-    ):
+    if seen is None or not _is_affordable(call.func, call.inputs, fakes, 16):
         return
     with computing_really():
         noted = note_call(
@@ -467,7 +462,7 @@ def _is_affordable(
     fakes: Sequence[FakeTensor],
     patience: int = 1,
 ) -> bool:
-    """Tell whether a result takes at most about 50 ms to compute; if sorted, so many times that."""
+    """Tell whether a result takes at most about 50 ms to compute, or so many times that."""
     packet = func.overloadpacket
     tensors = (*inputs, *fakes)
     largest = max((tensor.numel() for tensor in tensors), default=0)
@@ -478,9 +473,9 @@ def _is_affordable(
         return largest <= patience * _SLOW
     if packet is _aten.randint:
         return largest <= patience * _DRAWN
-    if any(name in str(packet) for name in _HEAVY):
-        return largest <= _SLOW >> 4
-    return all(tensor.numel() <= most_elements(tensor) for tensor in tensors)
+    if any(name in str(packet) for name in _HEAVY) and packet is not _aten.linalg_vector_norm:
+        return largest <= patience * _SLOW >> 4
+    return all(tensor.numel() <= patience * most_elements(tensor) for tensor in tensors)
 
 
 _INTEGER_DRAWS = (_aten.randint, _aten.randperm)

@@ -436,10 +436,10 @@ PROBLEMS = {
         F * 256,
         F * 256,
     ),
-    "a chain, as it was written": (
+    "a chain in the better order: a1 @ a2 first": (
         "R(50, 4); R(4, 50); R(50, 4)",
         "return (a0 @ a1) @ a2",
-        {"contraction.fp32": 2 * 2 * 50 * 4 * 50},
+        {"contraction.fp32": 2 * 2 * 50 * 4 * 4},
         F * 600,
         F * 200,
     ),
