@@ -8,17 +8,17 @@ Notation
     m, s        what is expected of a candidate, and the standard deviation of the forecast's error
     r           the residual of a measured candidate: log2(time in ms) - m
     F, V, R     shares of the error that all variants of a problem, all candidates of a variant, and
-                candidates with the same parameters have in common. They add up to 1, and come from
-                `solkit.surrogate.out_of_distribution.VarianceComponents`, whose rest is R
+                candidates of which much the same is forecast have in common. They add up to 1, and
+                come from `solkit.surrogate.out_of_distribution.VarianceComponents`, whose rest is R
+    A           the share of R that such candidates have in common with other parameters, too
     L           the difference of two forecasts, in log2, over which that likeness falls to 1/e
     e           the fault of a variant's forecasts: what r exceeds 3 s by, the least of those of its
                 measured candidates. It is added to m of the variant, and of what was made of it
-    k(i, j)     s(i) s(j) (F + V [same variant] + R [same parameters] exp(-|m(i) - m(j)| / L)), and
-                noise for what was measured
+    k(i, j)     s(i) s(j) (F + V [same variant] + R (A + (1 - A) [same parameters])
+                exp(-|m(i) - m(j)| / L)), and noise for what was measured
 
-Many rewrites change little, so a variant with the same parameters and much the same forecast is
-expected to miss it alike: on an H200, 13 such variants of four programs took within 3 % of the
-first one's time, which the forecast missed by up to 2.4 times. A time far outside of all that an
+Many rewrites change little, so a variant of which much the same is forecast is expected to miss it
+alike (decision 140 has how alike, from searches on an H200). A time far outside of all that an
 error explains says that the forecast leaves something out, which its variant has in common.
 
 The next one is the candidate with the largest expected improvement (Jones, Schonlau and Welch,
@@ -63,6 +63,8 @@ _UNKNOWN_LOG2 = 0.33
 (docs/lab/surrogate.md), as a standard deviation."""
 _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
+_ALIKE_SHARE = 0.7
+"""A, from 102 searches on an H200 (docs/decisions/0140-errors-in-common.md)."""
 _FAULT_SDS = 3.0  # errors of forecasts are smaller, but for 0.3 % of them
 _MOST_FAILURES = 3
 """A variant is given up after so many failures with no success, none of them for want of memory."""
@@ -76,7 +78,7 @@ class Shares:
     Attributes:
         problem: share that all variants have in common.
         variant: beyond that, all candidates of one variant.
-        rest: beyond that, candidates with the same parameters, if much the same is forecast.
+        rest: beyond that, candidates of which much the same is forecast.
     """
 
     problem: float = 0.2
@@ -405,8 +407,8 @@ class Frontier:
             return mean, sd
         places = [point for point, _, _ in observed]
         residual, noise = np.array([row[1:] for row in observed]).T
-        process = GaussianProcess(self._likeness_matrix(places, places), noise**2)
-        cross = self._likeness_matrix(points, places).T
+        process = GaussianProcess(likeness(places, places, self._shares), noise**2)
+        cross = likeness(points, places, self._shares).T
         shift, variance = process.posterior(residual, cross, sd**2)
         return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
 
@@ -414,11 +416,11 @@ class Frontier:
         """Return mean and covariance of log2 of the times, after what was measured."""
         measured = [point for point, _ in self._residuals()]
         residual = np.array([r for _, r in self._residuals()]) - self._faults_of(measured)
-        process = GaussianProcess(self._likeness_matrix(measured, measured), _NOISE_LOG2**2)
-        halves = process.solve_triangular_factor(self._likeness_matrix(points, measured).T)
+        process = GaussianProcess(likeness(measured, measured, self._shares), _NOISE_LOG2**2)
+        halves = process.solve_triangular_factor(likeness(points, measured, self._shares).T)
         mean = np.array([point.mean for point in points]) + self._faults_of(points)
         mean = mean + process.solve_triangular_factor(residual) @ halves
-        covariance = self._likeness_matrix(points, points) - halves.T @ halves
+        covariance = likeness(points, points, self._shares) - halves.T @ halves
         errors = process.leave_one_out_errors(residual)
         return mean, covariance * max(float(errors.mean()), 1.0)
 
@@ -461,19 +463,20 @@ class Frontier:
         worked = sum(variant == point.variant for variant, _ in self._times) if failed else 0
         return (1 - point.p_fail) * (worked + 1) / (worked + failed + 1)
 
-    def _likeness_matrix(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
-        """Return the kernel matrix k(i, j), (one, other)."""
-        numbers: dict[str, int] = {}  # of variants and parameters: texts take long to compare
-
-        def pairs(compare: np.ufunc, value: Callable[[Point], float]) -> Array:
-            return np.asarray(compare.outer([value(p) for p in one], [value(p) for p in other]))
-
-        variant = pairs(np.equal, lambda p: numbers.setdefault(p.variant, len(numbers)))
-        params = pairs(np.equal, lambda p: numbers.setdefault(p.key[1], len(numbers)))
-        near = np.exp(-np.abs(pairs(np.subtract, lambda p: p.mean)) / _ALIKE_LOG2)
-        shares = self._shares
-        alike = shares.problem + shares.variant * variant + shares.rest * near * params
-        return np.asarray(pairs(np.multiply, lambda p: p.sd) * alike)
-
     def _succeeded(self, variant: str) -> bool:
         return any(timed == variant for timed, _ in self._times)
+
+
+def likeness(one: Sequence[Point], other: Sequence[Point], shares: Shares) -> Array:
+    """Return the kernel matrix k(i, j), in squares of log2, (one, other)."""
+    numbers: dict[str, int] = {}  # of variants and parameters: texts take long to compare
+
+    def pairs(compare: np.ufunc, value: Callable[[Point], float]) -> Array:
+        return np.asarray(compare.outer([value(p) for p in one], [value(p) for p in other]))
+
+    variant = pairs(np.equal, lambda p: numbers.setdefault(p.variant, len(numbers)))
+    params = pairs(np.equal, lambda p: numbers.setdefault(p.key[1], len(numbers)))
+    near = np.exp(-np.abs(pairs(np.subtract, lambda p: p.mean)) / _ALIKE_LOG2)
+    alike = near * (_ALIKE_SHARE + (1.0 - _ALIKE_SHARE) * params)
+    common = shares.problem + shares.variant * variant + shares.rest * alike
+    return np.asarray(pairs(np.multiply, lambda p: p.sd) * common)

@@ -60,7 +60,8 @@ def test_the_belief_is_that_of_a_gaussian_process_by_hand():
     frontier.add(requests)
     mean, sd = frontier.believed(requests)
     inner = 0.4**2 + 0.02**2
-    likeness = [1.0, 0.2, 0.5, 0.2 + 0.5 / math.e]  # forecasts of twins differ by one L
+    apart = [0.5 * 0.7 * math.exp(-difference / 0.33) for difference in (1.0, 0.5)]
+    likeness = [1.0, 0.2 + apart[0], 0.5 + apart[1], 0.2 + 0.5 / math.e]
     for at, (item, share) in enumerate(zip(requests, likeness)):
         across = item.sd * 0.4 * share
         assert mean[at] == pytest.approx(item.mean + across / inner)
@@ -115,7 +116,9 @@ def test_candidates_that_err_alike_count_as_one():
         frontier.add([point(f"v{n}", 2 + n, 0.5, 0.5) for n in range(20)])
     one = norm.cdf((math.log2(0.98) - 0.5) / 0.5)
     assert alike.better_chance() == pytest.approx(one, abs=0.05)
-    assert apart.better_chance() == pytest.approx(1 - (1 - one) ** 20, abs=0.05)
+    common = 0.5 * math.sqrt(0.7) * np.random.default_rng(0).normal(size=100_000)
+    none = norm.sf((math.log2(0.98) - 0.5 - common) / (0.5 * math.sqrt(0.3))) ** 20
+    assert apart.better_chance() == pytest.approx(1 - none.mean(), abs=0.05)
 
 
 def test_nothing_better_is_left_where_nothing_is_left():
@@ -245,18 +248,18 @@ def test_a_forecast_that_comes_after_the_measurement_is_used():
     frontier.tell(point("a", 1, 0.0, 0.0), 2.0)
     frontier.add([point("a", 1, 0.0, 0.5), point("a", 2, 0.0, 0.5)])
     mean, _ = frontier.believed(frontier.remaining())
-    assert mean[0] == pytest.approx(0.5 * 0.25 / (0.25 + 0.02**2))
+    assert mean[0] == pytest.approx((0.5 + 0.5 * 0.7) * 0.25 / (0.25 + 0.02**2))
 
 
 def test_a_time_beyond_all_errors_is_a_fault_of_its_variants_forecasts_and_of_its_childrens():
     lineages = {"a": ("a",), "child": ("child", "a"), "b": ("b",)}
-    shares = Shares(0.0, 0.5, 0.5)
+    shares = Shares(0.0, 1.0, 0.0)
     frontier = Frontier(shares=shares, lineage=lineages.__getitem__)
     points = [point("a", 1, -4.0), point("a", 2, -4.0), point("child", 3, -4.0), point("b", 4, -4)]
     frontier.add(points)
     frontier.tell(points[0], 1.0)  # 16 times the forecast: 4, of which 3 SD are an error
     mean, _ = frontier.believed(points[1:])
-    shrunk = 0.5 * SD**2 / (SD**2 + 0.02**2)
+    shrunk = SD**2 / (SD**2 + 0.02**2)
     assert mean == pytest.approx([-4 + 2.5 + 1.5 * shrunk, -4 + 2.5, -4.0])
     assert frontier.foremost()[0].variant == "b"
     frontier.tell(points[1], 0.125)  # an error explains this one: nothing is left in common
@@ -267,7 +270,8 @@ def test_faults_of_either_sign_count_and_cancel():
     frontier = Frontier(shares=Shares(0.0, 0.0, 1.0))
     points = [point("a", block) for block in (1, 2, 3)]
     measured(frontier, points[:1], [2.0**-4])
-    assert frontier.believed(points[1:2])[0] == pytest.approx([-2.5])
+    shrunk = 0.7 * SD**2 / (SD**2 + 0.02**2)
+    assert frontier.believed(points[1:2])[0] == pytest.approx([-2.5 - 1.5 * shrunk])
     measured(frontier, points[1:2], [2.0**4])
     assert frontier.believed(points[2:])[0] == pytest.approx([0.0])
 
@@ -296,13 +300,13 @@ def test_hopeless_is_what_is_expected_to_take_twice_the_best_time():
 def test_what_compiling_one_candidate_showed_is_expected_of_those_that_are_alike():
     shares = Shares(0.2, 0.3, 0.5)
     frontier = Frontier(shares=shares)
-    first, alike, other = point("a", 1, 0.0), point("b", 1, 0.0), point("c", 2, 0.0)
+    first, alike, other = point("a", 1, 0.0), point("b", 1, 0.0), point("c", 2, 9.0)
     frontier.add([first, alike, other])
     refined = replace(first, mean=3.0, sd=0.25)
     frontier.refine(refined)
     mean, sd = frontier.believed([refined, alike, other])
     observed = SD**2 + 0.25**2  # the residual's variance: that of the first forecast, and noise
-    assert mean == pytest.approx([3.0, 3.0 * 0.7 * SD**2 / observed, 3.0 * 0.2 * SD**2 / observed])
+    assert mean == pytest.approx([3.0, 3 * 0.7 * SD**2 / observed, 9 + 3 * 0.2 * SD**2 / observed])
     assert sd[0] == 0.25
     assert sd[1] == pytest.approx(math.sqrt(SD**2 - (0.7 * SD**2) ** 2 / observed))
 
