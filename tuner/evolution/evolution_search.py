@@ -114,7 +114,6 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 Streams = Sequence[tuple[Proposer, Iterator[Proposal]]]
 Answers = list[tuple[Proposer, list[Proposal], "SolkitError | None"]]
 """What each proposer gave, and what ended it."""
-"""What each proposer gave, or why it gave nothing."""
 
 
 @dataclass(frozen=True)
