@@ -63,7 +63,7 @@ def with_linear_attention(
 
 
 class _Graph:
-    """Who makes and who reads each storage of a program."""
+    """Makers and readers of each storage of a program."""
 
     def __init__(self, ops: Sequence[TracedOp], results: Sequence[TensorUse]) -> None:
         self.ops = ops
@@ -76,7 +76,7 @@ class _Graph:
         return made_by[0] if len(made_by) == 1 and not self.ops[made_by[0]].written else None
 
     def readers_of(self, position: int) -> set[int]:
-        """Return who reads the result of an op."""
+        """Return the positions of the ops that read the result of an op."""
         return self.readers.get(self.ops[position].result.storage, set())
 
 
@@ -225,6 +225,7 @@ class _Walk:
 
     @staticmethod
     def _own(op: TracedOp, use: TensorUse, axes: tuple[int, int]) -> tuple[int, int]:
+        """Return axes of an op's result as those of an operand; negative where it has none."""
         shift = len(op.result.shape) - len(use.shape)
         return axes[0] - shift, axes[1] - shift
 
@@ -301,6 +302,7 @@ class _Walk:
                 self._note_makers(part)
 
     def _are_separable(self, values: npt.NDArray[Any], dtype: torch.dtype, adds: bool) -> bool:
+        """Tell whether all 2 x 2 minors of kept pairs are 0, of [*, rows, columns]; or sums."""
         if values.dtype.kind not in "biuf":
             return False
         shape = np.broadcast_shapes(values.shape, self._kept.shape)
@@ -321,7 +323,17 @@ class _Walk:
 
 
 def _reorder(position: int, scores: _Scores, graph: _Graph, reduced: list[Cost | None]) -> bool:
-    """Change the costs of two products and of what lies between them; whether that is less."""
+    """Change the costs of two products and of what lies between them, if that is less.
+
+    Args:
+        position: of the product behind the weights.
+        scores: that this product reads.
+        graph: of the program.
+        reduced: costs by position; changed in place.
+
+    Returns:
+        Whether costs were changed.
+    """
     product, inner = graph.ops[position], graph.ops[scores.product]
     own, before = reduced[position], reduced[scores.product]
     inside = scores.chain | {position}
@@ -330,17 +342,17 @@ def _reorder(position: int, scores: _Scores, graph: _Graph, reduced: list[Cost |
     }
     if own is None or before is None or not all(_sums_scores(graph.ops, n, scores) for n in sums):
         return False
-    wide = product.result.numel // (product.result.shape[-1] * product.result.shape[-2])
-    edges = product.result.shape[-2:]
-    breadth = edges[0] * edges[1] // scores.rows
+    result_elements = product.result.shape[-2] * product.result.shape[-1]  # of one batch
+    batches, value_width = product.result.numel // result_elements, result_elements // scores.rows
     keys = min((use for use, _ in product_factors(inner)), key=lambda use: use.distinct)
     values = _other_factor(product, graph, scores.chain | {scores.product})
-    lines = max(
+    states = max(  # batches that share keys and values share a state
         keys.distinct // (scores.columns * scores.width),
-        values.distinct // (scores.columns * breadth),
+        values.distinct // (scores.columns * value_width),
         1,
     )
-    least = 2 * scores.width * breadth * (wide * scores.rows + min(lines, wide) * scores.columns)
+    steps = batches * scores.rows + min(states, batches) * scores.columns
+    least = 2 * scores.width * value_width * steps
     traced = sum(_contractions(cost) for cost in (own, before))
     if traced <= least:
         return False
@@ -351,12 +363,11 @@ def _reorder(position: int, scores: _Scores, graph: _Graph, reduced: list[Cost |
         kinds = {key for key in cost.operations if key.startswith("contraction.")}
         others = {key: count for key, count in cost.operations.items() if key not in kinds}
         reduced[n] = Cost({**others, min(kinds, default=""): share})
-    lines_read = wide * (scores.rows + scores.columns)
+    lines_read = batches * (scores.rows + scores.columns)
     for n in scores.chain | sums:
         _limit(reduced, n, lines_read * scores.width)
-    weights = set(scores.weights)
-    for n in sorted(weights, reverse=True):
-        if graph.readers_of(n) <= inside | weights:
+    for n in scores.weights:
+        if graph.readers_of(n) <= inside | scores.weights:
             _limit(reduced, n, lines_read)
     return True
 

@@ -251,3 +251,22 @@ def reduce_to(mask: Mask, shape: Sequence[int]) -> Mask:
     mask = np.asarray(mask.any(axis=tuple(range(extra)))) if extra else mask
     axes = tuple(d for d, n in enumerate(shape) if n == 1 and mask.shape[d] != 1)
     return np.asarray(mask.any(axis=axes, keepdims=True)) if axes else mask
+
+
+def joined_masks(
+    parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int
+) -> Mask | None:
+    """Return masks over tensors as one over these behind each other along an axis."""
+    if all(mask is None for mask in masks):
+        return None
+    shapes = [
+        [n if d == axis or any(m is not None and m.shape[d] > 1 for m in masks) else 1
+         for d, n in enumerate(part.shape)]
+        for part in parts
+    ]  # fmt: skip
+    whole = [
+        np.broadcast_to(np.zeros((), dtype=bool) if mask is None else mask, shape)
+        for mask, shape in zip(masks, shapes)
+    ]
+    joined: Mask = np.concatenate(whole, axis=axis)
+    return joined

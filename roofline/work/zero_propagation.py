@@ -32,6 +32,7 @@ from solkit.roofline.work.masks import (
     compact,
     difference,
     everything,
+    joined_masks,
     lifted,
     narrowest,
     pattern_of,
@@ -817,24 +818,8 @@ def _cat(op: TracedOp, facts: _Lookup) -> _Facts:
     if not any(part_facts):
         return _NOTHING
     axis = op.arguments.get("dim", 0) % len(op.result.shape)
-    zeros = _joined(parts, [f.zeros for f in part_facts], axis)
-    return _Facts(zeros, _joined(parts, [f.floor for f in part_facts], axis))
-
-
-def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int) -> Mask | None:
-    if all(mask is None for mask in masks):
-        return None
-    shapes = [
-        [n if d == axis or any(m is not None and m.shape[d] > 1 for m in masks) else 1
-         for d, n in enumerate(part.shape)]
-        for part in parts
-    ]  # fmt: skip
-    whole = [
-        np.broadcast_to(np.zeros((), dtype=bool) if mask is None else mask, shape)
-        for mask, shape in zip(masks, shapes)
-    ]
-    joined: Mask = np.concatenate(whole, axis=axis)
-    return joined
+    zeros = joined_masks(parts, [f.zeros for f in part_facts], axis)
+    return _Facts(zeros, joined_masks(parts, [f.floor for f in part_facts], axis))
 
 
 @_rule("reduction")

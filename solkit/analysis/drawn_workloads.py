@@ -18,13 +18,13 @@ import numpy as np
 import torch
 
 from solkit.adapters.fake_cuda import InputCopies
-from solkit.core import Value, canonical
+from solkit.core import Params, Value, canonical
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles.seeding import seeded_workload
 
 _SLOW_S = 0.1
-"""Seconds of this process from which drawing is slow: copies take some milliseconds."""
+"""CPU seconds from which drawing is slow: copies take some milliseconds."""
 
 Shape = Mapping[str, Value]
 
@@ -58,7 +58,7 @@ class DrawnWorkloads:
     loaded: LoadedKernel
     _kept: dict[str, _Drawn | None] = field(default_factory=dict)  # by shape
 
-    def make(self, shape: Shape, params: Shape) -> Workload:
+    def make(self, shape: Shape, params: Params) -> Workload:
         """Return `seeded_workload`, or the same on a copy of what was drawn before.
 
         Raises:
@@ -71,12 +71,12 @@ class DrawnWorkloads:
         began_s = time.process_time()
         workload = seeded_workload(self.loaded, shape, params)
         if name not in self._kept and time.process_time() - began_s > _SLOW_S:
-            self._kept[name] = drawn = _kept(workload)
+            self._kept[name] = drawn = _drawn_once(workload)
             return workload if drawn is None else drawn.with_copies(workload)
         return workload
 
 
-def _kept(workload: Workload) -> _Drawn | None:
+def _drawn_once(workload: Workload) -> _Drawn | None:
     """Return what copies are made of; ``None`` if these would be something else to a program."""
     inputs = workload.args, dict(workload.kwargs)
     has_model = getattr(workload.kernel, "model", None) is not None  # its state is its own

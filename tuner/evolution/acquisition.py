@@ -176,7 +176,7 @@ class Frontier:
         self._telling: Counter[str] = Counter()  # failures that other parameters may share
         self._dropped: set[str] = set()
         self._dismissed: set[tuple[str, str]] = set()
-        self._compiling = CompileLimits()
+        self._compile_limits = CompileLimits()
         self._choices = 0
         self._scored: _Scored | None = None  # until something is learnt
 
@@ -194,7 +194,7 @@ class Frontier:
         What that changed is expected of those that are alike and were not: as if it were timed,
         with the error of the new forecast as its noise.
         """
-        self._compiling.note(point.configuration, is_endless=False)
+        self._compile_limits.note(point.configuration, is_endless=False)
         if point.key in self._points and point.key not in self._asked:
             self._scored = None
             self._first.setdefault(point.key, self._points[point.key])
@@ -226,7 +226,7 @@ class Frontier:
 
     def tell_endless(self, point: Point) -> None:
         """Record that compiling a candidate took too long: what is as large is hopeless."""
-        self._compiling.note(point.configuration, is_endless=True)
+        self._compile_limits.note(point.configuration, is_endless=True)
 
     def drop(self, variant: str) -> None:
         """Measure no more of a variant: it is wrong, or cheats."""
@@ -257,10 +257,10 @@ class Frontier:
     def is_hopeless(self, point: Point) -> bool:
         """Tell whether a candidate is expected to take over `HOPELESS` times the best time.
 
-        The interval of its forecast may be so wide that it promises a gain all the same. Or some
-        that are no larger took too long to compile.
+        The interval of its forecast may be so wide that it promises a gain all the same. So is one
+        that is as large as candidates which took too long to compile.
         """
-        if self._compiling.is_beyond(point.configuration):
+        if self._compile_limits.is_beyond(point.configuration):
             return True
         if self.best_ms is None:
             return False
@@ -467,12 +467,12 @@ class Frontier:
         return any(timed == variant for timed, _ in self._times)
 
 
-def likeness(one: Sequence[Point], other: Sequence[Point], shares: Shares) -> Array:
-    """Return the kernel matrix k(i, j), in squares of log2, (one, other)."""
+def likeness(rows: Sequence[Point], columns: Sequence[Point], shares: Shares) -> Array:
+    """Return the kernel k(i, j) of errors, in squares of log2: an array of (rows, columns)."""
     numbers: dict[str, int] = {}  # of variants and parameters: texts take long to compare
 
     def pairs(compare: np.ufunc, value: Callable[[Point], float]) -> Array:
-        return np.asarray(compare.outer([value(p) for p in one], [value(p) for p in other]))
+        return np.asarray(compare.outer([value(p) for p in rows], [value(p) for p in columns]))
 
     variant = pairs(np.equal, lambda p: numbers.setdefault(p.variant, len(numbers)))
     params = pairs(np.equal, lambda p: numbers.setdefault(p.key[1], len(numbers)))

@@ -206,7 +206,7 @@ def presumed_elements(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 
 
 def drawn_elements(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
-    """Return the same of contents that rest on no guess; ``None`` of others."""
+    """Return all elements of a tensor's storage, as `presumed_elements`; ``None`` if guessed."""
     fact = recall_evaluated(tensor)
     return None if fact is None or fact.guesses else _elements_in_order(tensor)
 

@@ -20,8 +20,8 @@ from solkit.adapters.fake_cuda.contents import Contents, attach_contents, conten
 
 _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device)
 _MOST_BYTES = 1 << 26  # of contents: copies count as if they had their own
-_KEPT = ("share", "choices", "later", "rows")
-_OF = ("constant", "pytype", "real_tensor")  # of a fake tensor that is more than its layout
+_KEPT = ("share", "choices", "later", "rows")  # fields of `Contents` that a copy shares
+_BEYOND_LAYOUT = ("constant", "pytype", "real_tensor")  # fields of a fake tensor
 
 
 class InputCopies:
@@ -54,7 +54,9 @@ class InputCopies:
 def _is_plain(tensor: torch.Tensor) -> bool:
     is_strided = tensor.layout is torch.strided and not (tensor.is_conj() or tensor.is_neg())
     named = {*vars(torch.empty(0)), "_solkit_contents"}
-    has_more = not vars(tensor).keys() <= named or any(getattr(tensor, n) is not None for n in _OF)
+    has_more = not vars(tensor).keys() <= named or any(
+        getattr(tensor, name) is not None for name in _BEYOND_LAYOUT
+    )
     is_whole = tensor.untyped_storage().nbytes() % tensor.element_size() == 0
     return is_strided and is_whole and not tensor.requires_grad and not has_more
 

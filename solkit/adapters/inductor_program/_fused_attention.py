@@ -55,6 +55,7 @@ from solkit.adapters.inductor_program._written_attention import (
     FLOATS,
     MASKED,
     Operand,
+    first_operand,
     is_float_conversion,
     number_in,
     read_operand,
@@ -204,9 +205,9 @@ class _Scores:
         if node is self.product:
             self._read_product(node, forward, outer)
         elif is_view(node):
-            self.read(_first(node), through_view(node, forward), outer)
+            self.read(first_operand(node), through_view(node, forward), outer)
         elif node.target in CONVERSIONS and is_float_conversion(node):
-            self.read(_first(node), forward, outer)
+            self.read(first_operand(node), forward, outer)
         elif (scaled := scaled_tensor(node)) is not None:
             self.read(scaled[0], forward, outer * scaled[1])
         elif node.target in (aten.add.Tensor, aten.sub.Tensor):
@@ -221,7 +222,7 @@ class _Scores:
             raise UnreadableError
         alpha, beta = (float(node.kwargs.get(name, 1)) for name in ("alpha", "beta"))  # type: ignore[arg-type]
         if PRODUCTS[node.target]:
-            self.biases.append(self._beside(node, _first(node), forward, outer * beta))
+            self.biases.append(self._beside(node, first_operand(node), forward, outer * beta))
         self.scale = outer * alpha
 
     def _read_sum(self, node: Node, forward: Forward, outer: float) -> None:
@@ -260,11 +261,6 @@ class _Scores:
         if dims is None:
             raise UnreadableError
         return replace(operand, dims=dims, factor=operand.factor * factor)
-
-
-def _first(node: Node) -> Node:
-    source: Any = node.args[0]
-    return source  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------------------------- the call

@@ -53,12 +53,12 @@ class Operand:
 def read_operand(node: Node) -> Operand:
     """Return what a tensor was made of by views, widening and numbers."""
     if is_view(node):
-        inner = read_operand(_first(node))
+        inner = read_operand(first_operand(node))
         dims = follow_view(node, inner.dims)
         if dims is not None:
             return replace(inner, dims=dims)
     elif node.target in CONVERSIONS and _is_widening(node):
-        return read_operand(_first(node))
+        return read_operand(first_operand(node))
     elif (scaled := scaled_tensor(node)) is not None:
         inner = read_operand(scaled[0])
         if node.meta["val"].dtype in FLOATS and inner.source.meta["val"].dtype in FLOATS:
@@ -66,13 +66,14 @@ def read_operand(node: Node) -> Operand:
     return Operand(node, whole_axes(node.meta["val"].shape))
 
 
-def _first(node: Any) -> Node:
+def first_operand(node: Any) -> Node:
+    """Return the first argument of an operator on tensors."""
     source: Node = node.args[0]
     return source
 
 
 def _is_widening(node: Node) -> bool:
-    before, after = _first(node).meta["val"].dtype, node.meta["val"].dtype
+    before, after = first_operand(node).meta["val"].dtype, node.meta["val"].dtype
     both = before in FLOATS and after in FLOATS
     return both and (before is after or before.itemsize < after.itemsize)
 
@@ -114,19 +115,19 @@ def _is_alike(one: Node, other: Node) -> bool:
 
 
 def is_float_conversion(node: Node) -> bool:
-    return node.meta["val"].dtype in FLOATS and _first(node).meta["val"].dtype in FLOATS
+    return node.meta["val"].dtype in FLOATS and first_operand(node).meta["val"].dtype in FLOATS
 
 
 def read_softmax(node: Node) -> tuple[Node, int, tuple[Node, ...]] | None:
     """Return the scores and the axis of a softmax, with the nodes that compute it."""
     if node.target is aten._softmax.default:
         axis: Any = node.args[1]
-        return _first(node), axis % node.meta["val"].dim(), (node,)
+        return first_operand(node), axis % node.meta["val"].dim(), (node,)
     quotient = _read_quotient(node)
     if quotient is None or quotient[0].target is not aten.exp.default:
         return None
     exponentials, total = quotient
-    shifted = _first(exponentials)
+    shifted = first_operand(exponentials)
     if shifted.target is not aten.sub.Tensor or shifted.kwargs:
         return None
     scores, largest = shifted.args
@@ -148,8 +149,9 @@ def _read_quotient(node: Node) -> tuple[Node, Node] | None:
         return None
     if node.target is aten.div.Tensor:
         return args[0], args[1]
-    is_reciprocal = args[1].target is aten.reciprocal.default
-    return (args[0], _first(args[1])) if node.target is aten.mul.Tensor and is_reciprocal else None
+    if node.target is not aten.mul.Tensor or args[1].target is not aten.reciprocal.default:
+        return None
+    return args[0], first_operand(args[1])
 
 
 def _read_reduction(node: Any, of: Any, *targets: Any) -> tuple[int, list[Node]] | None:
