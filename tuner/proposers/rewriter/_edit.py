@@ -396,14 +396,14 @@ def with_fixed_parameters(text: KernelText, names: Iterable[str]) -> str:
     return render_module(replace_each(text.tree, pairs))
 
 
-def of_the_original(launch: Launch, *changed: str) -> set[str]:
+def params_of_original(launch: Launch, *changed: str) -> set[str]:
     """Return the launcher's parameters that only the original launch uses from now on.
 
-    At the shape that is tuned they change nothing, so they stay as they are for others.
+    They change nothing at the shape that is tuned, so they are not tuned.
 
     Args:
-        launch: of the original.
-        changed: its arguments and options that the new launch has otherwise, and ``"grid"``.
+        launch: the original.
+        changed: names of its arguments and options that differ in the new launch, or ``"grid"``.
     """
     own = {param.name.value for param in launch.launcher.params.kwonly_params}
     values = {**launch.arguments, **launch.options}

@@ -75,7 +75,7 @@ def _chains(body: list[cst.BaseStatement]) -> bool:
 def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
     """Return the sum over an axis of a product of two blocks, as ``tl.dot``; empty if it is none.
 
-    It is as exact as the sum, where Triton would round factors of fp32 to tf32.
+    The product asks for IEEE precision: by default Triton rounds factors of fp32 to tf32.
 
     One factor has the axis that is summed and the first of the other two, one the second of them.
     ``tl.where`` may leave out some of what is summed: then both factors are 0 there.

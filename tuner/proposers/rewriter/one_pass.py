@@ -76,6 +76,8 @@ from solkit.tuner.proposers.rewriter._values import (
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter._weighted_sums import is_over_all, weighted_sums
 
+_FP32 = ("tl.float32", "torch.float32", "torch.float")
+
 
 class OnePass:
     """Two loops over a row, of which the second needs the first's result, become one.
@@ -532,9 +534,6 @@ def _is_in_fp32(value: cst.BaseExpression, name: str, launch: Launch) -> bool:
     if param != kind and param in launch.arguments:
         kind = (allocated_tensor(launch, param) or ("", []))[0]
     return bool(name) and plain_code(inner) == name and kind in _FP32
-
-
-_FP32 = ("tl.float32", "torch.float32", "torch.float")
 
 
 def _name_of_mean(between: Body, sums: str, bound: str) -> str | None:

@@ -75,12 +75,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._roots import element_uses
-from solkit.tuner.proposers.rewriter._values import argument_bases
+from solkit.tuner.proposers.rewriter._values import all_names, argument_bases
 from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.product_fusion import fused_source
 from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
 from solkit.tuner.proposers.rewriter.row_programs import (
-    names_behind,
     with_column_programs,
     with_masked_additions,
     with_row_programs,
@@ -244,7 +243,7 @@ def _scatter_of(
     if address is None:
         return None
     programs = {n: a for n, v in values.items() if (a := grid_axis(v)) is not None}
-    needed = names_behind(values, address, *([inside] if inside is not None else []))
+    needed = all_names(address, values) | (all_names(inside, values) if inside else set())
     own = sorted(needed & programs.keys())
     calls = [c for n in needed if n in values for c in calls_within(values[n])]
     odd = any(called_name(c) != _PROGRAM for c in (*calls, *calls_within(address)))
@@ -256,7 +255,7 @@ def _scatter_of(
     if chosen is None:
         return None  # an addition with another mask may leave elements of a row alone
     of_rows = {n: v for n, v in values.items() if n != index}
-    if own[0] in names_behind(of_rows, *(addition.pointer for addition in additions)):
+    if any(own[0] in all_names(addition.pointer, of_rows) for addition in additions):
         return None
     names = assigned_names(*body)
     if len(names) != len(set(names)) or set(launch.function.names) & {
@@ -351,8 +350,8 @@ class _Masks:
     def _parts(self, mask: cst.BaseExpression | None) -> list[cst.BaseExpression]:
         """Return conditions that are joined, with all names written out but the row's own."""
         kept = {self.index, self.program}
-        whole = lambda name: None if name in kept else _grouped(self.values.get(name))  # noqa: E731
-        return [] if mask is None else conjuncts(expand_names(mask, whole))
+        values = {n: parenthesized(v) for n, v in self.values.items() if n not in kept}
+        return [] if mask is None else conjuncts(expand_names(mask, values.get))
 
     def _is_condition(self, node: cst.BaseExpression) -> bool:
         """Tell whether a condition is one of the row that is loaded, and of arguments alone."""
@@ -711,7 +710,7 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
     values = single_values(function.body)
     stored = [addition.pointer for addition in scatter.additions]
     of_rows = {n: v for n, v in values.items() if n != scatter.index}
-    outside = names_behind(of_rows, *stored)
+    outside = set[str]().union(*(all_names(pointer, of_rows) for pointer in stored))
     adding = [addition.statement for addition in scatter.additions]
     ahead, within = list[cst.BaseStatement](), list[cst.BaseStatement]()
     for statement in function.body:

@@ -35,13 +35,11 @@ from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
-    Values,
     assigned_names,
     called_name,
     calls_within,
     count_uses,
     names_read_first,
-    names_within,
     nodes_within,
     parenthesized,
     parse_statement,
@@ -56,6 +54,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
+from solkit.tuner.proposers.rewriter._values import all_names
 
 Form = tuple[KernelText, Launch, str, cst.SimpleStatementLine]
 """A file, the launch in it, where that is right as code of the launcher, and the launch before."""
@@ -83,7 +82,7 @@ def with_masked_additions(text: KernelText, launch: Launch) -> KernelText | None
             body.append(replace_each(statement, pairs))
             continue
         leaves = [render_code(inner).strip() for inner in within] == ["return"]
-        named = names_behind(single_values(body), statement.test)
+        named = all_names(statement.test, single_values(body))
         is_last = not (pending or leaves)
         if statement.orelse is not None or not (leaves or is_last) or not named & loaded:
             return None
@@ -93,15 +92,6 @@ def with_masked_additions(text: KernelText, launch: Launch) -> KernelText | None
         return None
     node = with_body(function.node, body)
     return parse_kernel(changed_text(text, functions={function.name: node}))
-
-
-def names_behind(values: Values, *nodes: cst.BaseExpression) -> set[str]:
-    """Return the names in expressions, and those in the values of these."""
-    seen, pending = set[str](), set(names_within(*nodes))
-    while pending:
-        seen |= pending
-        pending = names_within(*(values[n] for n in pending if n in values)) - seen
-    return seen
 
 
 def _with_bits(test: cst.BaseExpression) -> str:

@@ -38,9 +38,9 @@ from solkit.tuner.proposers.rewriter._edit import (
     grid_with,
     guarded_launch,
     launch_line,
-    of_the_original,
     options_of,
     parameter,
+    params_of_original,
     renamed_function,
     tile_constants,
     with_fixed_parameters,
@@ -114,18 +114,8 @@ _REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
 _ATOMICS = {"tl.atomic_add": "tl.sum", "tl.atomic_max": "tl.max", "tl.atomic_min": "tl.min"}
 """Atomics that give the same of any parts, each with the reduction of a part."""
 _SHAPED = ("tl.zeros", "tl.full")
-_PLAIN = frozenset(
-    (
-        *_SHAPED,
-        "tl.arange",
-        "tl.program_id",
-        "tl.num_programs",
-        "tl.cdiv",
-        "range",
-        "tl.range",
-        "float",
-    )
-)
+_PLAIN = {*_SHAPED, *"tl.arange tl.program_id tl.num_programs tl.cdiv range tl.range float".split()}
+"""Functions that neither touch memory nor join lanes."""
 _SPREADS = {None: "", 0: "[:, None]", 1: "[None, :]"}
 
 _Factors = Counter[tuple[str, ...]]
@@ -255,7 +245,10 @@ class _Window:
 
     @cached_property
     def axes(self) -> set[int | None]:
-        """The axes along which places of a tap's loads vary with the block."""
+        """Axes of the block in the places of a tap's loads, ``None`` for its only one; or empty.
+
+        Empty where places are of another form, or of tiles in which the block's axis is not said.
+        """
         axes: set[int | None] = set()
         for load in calls_within(self.element, "tl.load"):
             try:
@@ -263,8 +256,9 @@ class _Window:
             except OtherFormError:
                 return set()
             along = {term.axis for term in terms if term.block == self.block}
-            is_tile = any(term.block not in ("", self.block) for term in terms)
-            axes |= {99} if is_tile and None in along else along
+            if None in along and any(term.block not in ("", self.block) for term in terms):
+                return set()
+            axes |= along
         return axes
 
     @cached_property
@@ -540,7 +534,7 @@ class _Window:
             parameters=[span] if span.name in windows else [],
         )
         return with_fixed_parameters(
-            parse_kernel(source) or text, of_the_original(launch, block, "grid")
+            parse_kernel(source) or text, params_of_original(launch, block, "grid")
         )
 
     def _grid(self, block: str) -> str:

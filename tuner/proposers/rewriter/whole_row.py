@@ -12,8 +12,8 @@ from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     guarded_launch,
     launch_line,
-    of_the_original,
     options_of,
+    params_of_original,
     renamed_function,
     row_warps,
     with_fixed_parameters,
@@ -254,7 +254,7 @@ def _rewritten(
         parameters=[values],
     )
     source = with_fixed_parameters(
-        parse_kernel(source) or text, of_the_original(launch, block, "num_warps")
+        parse_kernel(source) or text, params_of_original(launch, block, "num_warps")
     )
     trips = len(loops)
     why = facts.explain_factors("extra traffic", "instructions", "latency")
