@@ -12,15 +12,17 @@ finds out in each call, the tensor's result stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     argument_of,
     assigned_names,
     called_name,
+    calls_within,
     child_nodes,
     integer_literal,
     nodes_within,
@@ -42,9 +44,8 @@ _TAKE_SIZES = frozenset(
 """Functions and methods that take a number as they take a tensor of one element."""
 _PLAIN = TENSOR_QUERIES | {*_REDUCTIONS, *"len isinstance int view reshape contiguous item".split()}
 """Functions and methods that change neither a tensor nor a list, besides those of torch."""
-
-
 _BUILTINS = {*_REDUCTIONS, *"int list map set tuple type".split()}
+"""Names that a choice between list and tensor reads: they must be Python's own."""
 
 
 def with_sums_of_lists(body: Body, tree: cst.Module) -> list[cst.BaseStatement]:
@@ -122,14 +123,14 @@ def _list_of(value: cst.BaseExpression) -> str | None:
 
 def _calls(node: cst.CSTNode, lists: dict[str, str]) -> Iterator[tuple[cst.Call, str]]:
     """Yield reductions of whole tensors, also as numbers, each with the name of the list."""
-    for call in (part for part in nodes_within(node) if isinstance(part, cst.Call)):
+    for call in calls_within(node):
         owner = _reduced(call)
         if isinstance(owner, cst.Name) and owner.value in lists:
             yield call, lists[owner.value]
 
 
 def _reduced(call: cst.BaseExpression) -> cst.BaseExpression | None:
-    """Return what ``x.sum()`` and such, or ``x.sum().item()``, is a reduction of."""
+    """Return ``x`` of ``x.sum()``, ``x.max()`` or ``x.min()``, with or without ``.item()``."""
     func = call.func if isinstance(call, cst.Call) and not call.args else None
     if not isinstance(func, cst.Attribute):
         return None
@@ -147,7 +148,7 @@ def _is_plain(node: cst.CSTNode) -> bool:
 
 
 def _of_list(call: cst.Call, name: str) -> cst.BaseExpression:
-    """Return the same of the list, if that holds whole numbers alone."""
+    """Return a choice: the reduction of the list where that holds whole numbers alone."""
     func = cst.ensure_type(call.func, cst.Attribute)
     if func.attr.value == "item":
         func = cst.ensure_type(cst.ensure_type(func.value, cst.Call).func, cst.Attribute)
@@ -157,25 +158,23 @@ def _of_list(call: cst.Call, name: str) -> cst.BaseExpression:
 
 
 def _unchanged(lists: dict[str, str], node: cst.CSTNode) -> dict[str, str]:
-    """Return lists and tensors of them that a node neither changes nor hands on."""
+    """Return those of lists, by their tensors' names, that a node neither changes nor hands on."""
     if not all(map(_is_plain, nodes_within(node))):
         return {}
-    watched, queries = (
-        {*lists, *lists.values()},
-        (cst.Comparison, cst.ComparisonTarget, cst.Attribute),
-    )
+    watched = {*lists, *lists.values()}
+    queries = (cst.Comparison, cst.ComparisonTarget, cst.Attribute)
     gone = {
         part.value
-        for part, parent in _with_parents(node)
+        for part, parent in _with_parents([node])
         if isinstance(part, cst.Name) and part.value in watched and not isinstance(parent, queries)
         if called_name(parent) not in ("len", "torch.tensor")
     }
     return {tensor: name for tensor, name in lists.items() if not {tensor, name} & gone}
 
 
-def _with_parents(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Yield nodes with what they are part of; an argument is part of its call."""
-    pending = [(child, node) for child in child_nodes(node)]
+def _with_parents(within: Sequence[cst.CSTNode]) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Yield all that is within nodes with its parent; an argument's parent is its call."""
+    pending = [(child, node) for node in within for child in child_nodes(node)]
     while pending:
         part, parent = pending.pop()
         yield part, parent
@@ -190,23 +189,15 @@ def _is_number(call: cst.Call, body: Body) -> bool:
     """Tell whether Python makes a number of a reduction at once, by ``int`` or ``item``."""
     if render_code(call.func).endswith(".item"):
         return True
-    parents = (parent for s in body for node, parent in _with_parents(s) if node is call)
-    return any(isinstance(p, cst.Call) and called_name(p) == "int" for p in parents)
+    return any(called_name(parent) == "int" for node, parent in _with_parents(body) if node is call)
 
 
 def _is_size(call: cst.Call, body: Body) -> bool:
     """Tell whether a reduction is part of a sum that is only used as a size."""
-    for binding in (b for s in _walk(body) if (b := single_assignment(s)) is not None):
+    for binding in assignments_in(nodes_within(*body)):
         if not binding.operator and any(node is call for node in nodes_within(binding.value)):
             return _is_sum(binding.value) and _are_sizes(binding.target, body)
     return False
-
-
-def _walk(body: Body) -> Iterator[cst.BaseStatement]:
-    for statement in body:
-        yield statement
-        for part in (statements_of(statement), *_other_branches(statement)):
-            yield from _walk(part)
 
 
 def _is_sum(node: cst.BaseExpression) -> bool:
@@ -218,23 +209,32 @@ def _is_sum(node: cst.BaseExpression) -> bool:
 
 def _are_sizes(name: str, body: Body) -> bool:
     """Tell whether all uses of a name are the same for a number as for a tensor that holds it."""
-    grids = set[str]()
-    for statement in body:
-        for node, parent in _with_parents(statement):
-            if not isinstance(node, cst.Name) or node.value != name:
-                continue
-            if isinstance(parent, cst.Element):
-                tuples = (b for s in _walk(body) if (b := single_assignment(s)) is not None)
-                grids |= {b.target for b in tuples if parent in nodes_within(b.value)}
-            is_argument = isinstance(parent, cst.Call) and node is not parent.func
-            takes = isinstance(parent, cst.Call) and called_name(parent).split(".")[-1]
-            is_size = is_argument and takes in _TAKE_SIZES
-            plain = (cst.Comparison, cst.ComparisonTarget, cst.AssignTarget, cst.Element)
-            if not is_size and not isinstance(parent, plain):
+    plain = (cst.Comparison, cst.ComparisonTarget, cst.AssignTarget, cst.Element)
+    for node, parent in _with_parents(body):
+        if isinstance(node, cst.Name) and node.value == name:
+            if not (isinstance(parent, plain) or _takes_size(parent, node)):
                 return False
-    uses = (pair for s in body for pair in _with_parents(s))
-    return all(
-        isinstance(parent, (cst.Index, cst.AssignTarget))
-        for node, parent in uses
-        if isinstance(node, cst.Name) and node.value in grids
+        elif isinstance(node, (cst.Tuple, cst.List, cst.Set)):
+            has_name = name in {render_code(element.value) for element in node.elements}
+            is_shape = isinstance(parent, cst.Index) or _takes_size(parent, node)
+            if has_name and not is_shape and not _is_grid(node, parent, body):
+                return False
+    return True
+
+
+def _takes_size(call: cst.CSTNode, argument: cst.CSTNode) -> bool:
+    """Tell whether a node is a call that takes an argument as a size, or as a shape."""
+    if not isinstance(call, cst.Call) or argument is call.func:
+        return False
+    return called_name(call).split(".")[-1] in _TAKE_SIZES
+
+
+def _is_grid(node: cst.CSTNode, parent: cst.CSTNode, body: Body) -> bool:
+    """Tell whether a tuple, or a function that returns the tuple, is only used as an index."""
+    bindings = assignments_in(nodes_within(*body))
+    grids = {b.target for b in bindings if any(part is node for part in nodes_within(b.value))}
+    return isinstance(parent, (cst.Assign, cst.Lambda)) and all(
+        isinstance(user, (cst.Index, cst.AssignTarget))
+        for part, user in _with_parents(body)
+        if isinstance(part, cst.Name) and part.value in grids
     )

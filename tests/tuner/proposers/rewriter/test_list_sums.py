@@ -86,7 +86,9 @@ def test_what_may_differ_from_the_list_is_asked_of_the_tensor(old, new):
     assert "longest = int(lens.max()) - lens.min().item()" in code
 
 
-@pytest.mark.parametrize("use", ["return rows", "launch[grid](out, rows)", "rows.to(x.device)"])
+@pytest.mark.parametrize(
+    "use", ["return rows", "return out, rows", "launch[grid](out, rows)", "rows.to(x.device)"]
+)
 def test_a_sum_that_is_used_as_a_tensor_stays_one(use):
     code = rewritten(PACKED.replace("launch[grid](out, lens)", use))
     assert "rows = lens.sum() + more.sum()" in code
