@@ -47,8 +47,8 @@ def with_chosen_elements(program: Program) -> Program:
 
 def chosen_by_draws(program: Program, live: Sequence[TracedOp]) -> tuple[str, ...]:
     """Return an assumption where elements of factors were chosen by numbers drawn on the CPU."""
-    if not any(use.storage in program.truths and use.value is not None
-               for op in live for use in op.inputs):  # fmt: skip
+    valued = {use.storage for op in live for use in op.inputs if use.value is not None}
+    if valued.isdisjoint(program.truths):
         return ()
     return (
         "Which elements of a product's factors are zero was computed from numbers that were drawn "

@@ -18,9 +18,10 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,7 +51,6 @@ _CANDIDATE, _INPUTS, _REFERENCE, _CHECK = (
     "check_implementation",
 )
 _SEED = "seed"
-_LACKING = "?"
 
 
 def recognises(path: str, reference: str | None) -> bool:
@@ -136,6 +136,26 @@ def _plain(value: Any) -> Value:
     return value if value is None or isinstance(value, (int, float, str)) else repr(value)
 
 
+def _sizes_of(
+    parameters: Mapping[str, inspect.Parameter], shapes: Sequence[Mapping[str, Value]], path: str
+) -> dict[str, Value]:
+    """Return the defaults of parameters, or what the first shape with such a size says.
+
+    Raises:
+        KernelFileError: a parameter has neither.
+    """
+    listed = {name: value for shape in reversed(shapes) for name, value in shape.items()}
+    defaults = {n: _plain(p.default) for n, p in parameters.items() if p.default is not p.empty}
+    lacking = parameters.keys() - listed.keys() - defaults.keys()
+    if lacking:
+        raise KernelFileError(
+            f"{_INPUTS}() has no default for {', '.join(sorted(lacking))}, and no task.yml next to "
+            "it lists benchmarks",
+            path,
+        )
+    return {name: defaults[name] if name in defaults else listed[name] for name in parameters}
+
+
 class GpuModeKernel(LoadedKernel):
     """A problem of GPU MODE, and a submission for it if it has one."""
 
@@ -144,22 +164,8 @@ class GpuModeKernel(LoadedKernel):
         path = file_of_module(problem_module)
         task = _task_text(Path(path))
         shapes = _shapes_of_task(task, "benchmarks") or _shapes_of_task(task, "tests")
-        parameters = inspect.signature(problem_module.generate_input).parameters
-        self._takes_seed = _SEED in parameters
-        sizes = {
-            name: next((s[name] for s in shapes if name in s), _LACKING)
-            if p.default is p.empty
-            else _plain(p.default)
-            for name, p in parameters.items()
-            if name != _SEED
-        }
-        lacking = [name for name, value in sizes.items() if value is _LACKING]
-        if lacking:
-            raise KernelFileError(
-                f"{_INPUTS}() has no default for {', '.join(lacking)}, and no task.yml beside it "
-                "lists benchmarks",
-                path,
-            )
+        parameters = dict(inspect.signature(problem_module.generate_input).parameters)
+        self._takes_seed = parameters.pop(_SEED, None) is not None
         candidate = None
         if hasattr(module, _CANDIDATE):
             own = file_of_module(module)
@@ -170,7 +176,7 @@ class GpuModeKernel(LoadedKernel):
                 path=path,
                 format="gpu-mode",
                 reference=_REFERENCE,
-                sizes=sizes,
+                sizes=_sizes_of(parameters, shapes, path),
                 shapes=shapes or ({},),
                 held_out_shapes=_shapes_of_task(task, "tests"),
             ),
@@ -225,7 +231,8 @@ class GpuModeKernel(LoadedKernel):
     def _run_reference(self, data: Any) -> Any:
         arguments = _with_outputs(data)
         dtypes = [t.dtype for t in tree_leaves(arguments) if isinstance(t, torch.Tensor)]
-        widest = max((d for d in dtypes if d.is_floating_point), key=_width, default=torch.float64)
+        floats = [dtype for dtype in dtypes if dtype.is_floating_point]
+        widest = max(floats, key=attrgetter("itemsize"), default=torch.float64)
         returned = self._problem_module.ref_kernel(arguments)
         self._form = tree_flatten(returned)[1]
         return tree_map(partial(_no_wider, widest), returned)
@@ -246,10 +253,6 @@ class GpuModeKernel(LoadedKernel):
 def _of_text(value: Value) -> Any:
     is_list = isinstance(value, str) and value.startswith(("[", "("))
     return ast.literal_eval(value) if is_list else value  # type: ignore[arg-type]  # a text
-
-
-def _width(dtype: torch.dtype) -> int:
-    return dtype.itemsize
 
 
 def _no_wider(widest: torch.dtype, value: Any) -> Any:

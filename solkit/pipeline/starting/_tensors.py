@@ -30,12 +30,11 @@ _RESERVED = {"dtype", "device"}
 _SHAPE_COMMENT = re.compile(r"[^#]*#.*?(?:\[([\w ,]+)\]|\((\w+ *,[\w ,]+)\))")
 _SHAPE_SENTENCE = r"^\W*{name}\b.*\bshapes?\W*?(?:\[([\w ,]+)\]|\(([\w ,]+)\))"
 _TILE_DTYPES = {
-    **{"float": "float32", "int": "int32"},
-    **{
-        "float8_e4m3": "float8_e4m3fn",
-        "e4m3_float8": "float8_e4m3fn",
-        "e5m2_float8": "float8_e5m2",
-    },
+    "float": "float32",
+    "int": "int32",
+    "float8_e4m3": "float8_e4m3fn",
+    "e4m3_float8": "float8_e4m3fn",
+    "e5m2_float8": "float8_e5m2",
 }
 """TileLang's other names of dtypes."""
 _VECTOR = 16_777_216  # elements of a vector: its traffic outlasts a launch
@@ -191,9 +190,7 @@ def _annotated_dtype(node: Definition, annotation: ast.Call) -> str:
     """Return the dtype in ``T.Tensor((M, N), T.float16)``, or what a name there stands for."""
     value: ast.expr | None = annotation.args[1] if len(annotation.args) > 1 else None
     if isinstance(value, ast.Name):
-        bound = [
-            s.value for s in node.body if _assigns_to(s, value.id) and isinstance(s, ast.Assign)
-        ]
+        bound = [s.value for s in node.body if isinstance(s, ast.Assign) and _binds(s, value.id)]
         value = bound[0] if len(bound) == 1 else dict(default_pairs(node)).get(value.id)
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return _TILE_DTYPES.get(value.value, value.value)
@@ -201,10 +198,8 @@ def _annotated_dtype(node: Definition, annotation: ast.Call) -> str:
     return _TILE_DTYPES.get(name, name)
 
 
-def _assigns_to(statement: ast.stmt, name: str) -> bool:
-    return isinstance(statement, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == name for target in statement.targets
-    )
+def _binds(statement: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
 
 
 def _commented_dims(source: Source, node: Definition, parameter: ast.arg) -> tuple[str, ...]:
