@@ -652,14 +652,14 @@ class EvolutionSearch:
                 yield _variant_of_proposal(proposal, parent, proposer.name)
 
     def _note_end(self, proposer: Proposer, error: SolkitError) -> None:
-        """Note what ended a proposer: on one parent, if its process failed there; else for good."""
+        """Note what ended a proposer, and ask it no more, unless its process failed on a parent."""
         name = proposer.name or "The model"  # a file of no answers names none
-        if isinstance(error, WorkerError):
-            note = f"{name} ended early on a variant: {error}"
-            self.notes += [note] if not self._is_over and note not in self.notes else []
-            return
-        self.notes.append(f"{name} was not asked again: {error}")
-        self._open.remove(proposer)
+        note = f"{name} ended early on a variant: {error}"
+        if not isinstance(error, WorkerError):
+            self.notes.append(f"{name} was not asked again: {error}")
+            self._open.remove(proposer)
+        elif not self._is_over and note not in self.notes:
+            self.notes.append(note)
 
     def _new_proposals(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         distinct = {variant_id(proposal.source): proposal for proposal in proposals}

@@ -261,6 +261,12 @@ class _Window:
             axes |= along
         return axes
 
+    @property
+    def axis(self) -> int | None:
+        """Axis of the block in its tiles; ``None`` if that is their only one."""
+        (axis,) = self.axes
+        return axis
+
     @cached_property
     def start(self) -> Start | None:
         """Value that the loop begins with."""
@@ -488,54 +494,62 @@ class _Window:
     def rewritten(self, text: KernelText, facts: Facts) -> str:
         """Return the file; empty if the launch cannot follow."""
         launch, function, block = self.launch, self.function, self.block
-        (axis,) = self.axes
-        first, stop = (substitute_names(n, self.values) for n in (self.loop.start, self.loop.stop))
-        taps = (
-            render_code(stop)
-            if is_zero(first)
-            else f"({render_code(stop)}) - ({render_code(first)})"
-        )
-        count = in_launcher(parse_expression(taps), launch)
+        count = in_launcher(parse_expression(self.taps), launch)
         size = None if count is None else facts.size(count, launch)
-        is_known = count is not None and (size is None or _SHORTEST <= size <= _LONGEST)
-        if count is None or not is_known or launch.launcher is not text.launcher:
+        if count is None or not (size is None or _SHORTEST <= size <= _LONGEST):
             return ""
         span = parameter(launch, text, Parameter("SPAN", 1024, _SPANS))
         constants = [text.fresh("LANES"), text.fresh("WINDOWS")]
-        own = [text.fresh(word) for word in ("taps", "lanes", "windows")]
-        windows, grid = f"max({span.name} // {own[1]}, 1)", render_code(launch.grid)
-        if axis is not None:
-            windows = "1"
-        if self.is_tiled:
-            grid = self._grid(f"{own[2]} * {own[0]}")
-        elif axis is not None:
-            return ""
-        else:
-            length = render_code(launch.arguments[block])
-            windows = f"triton.next_power_of_2(triton.cdiv({length}, {own[0]}))"
-        if not grid or "triton" not in text.names:
+        taps, lanes, windows = (text.fresh(word) for word in ("taps", "lanes", "windows"))
+        blocks, grid = self._blocks(span.name, taps, lanes, windows)
+        if not grid or launch.launcher is not text.launcher or "triton" not in text.names:
             return ""
         name, joined = text.fresh(f"{function.name}_windows"), text.fresh(self.kind.value)
         combined = combiner(RunningKind[self.kind.name], joined)
-        writer = _Writer(self, axis, taps, (constants[0], constants[1]), joined)
+        writer = _Writer(self, (constants[0], constants[1]), joined)
         node = with_params(renamed_function(function, name, writer.body()), constants=constants)
-        arguments = {**arguments_of(launch), block: f"{own[2]} * {own[0]}"}
-        arguments |= dict(zip(constants, own[1:], strict=True))
+        arguments = {**arguments_of(launch), block: f"{windows} * {taps}"}
+        arguments |= dict(zip(constants, (lanes, windows), strict=True))
         keyword = {*function.constants, *constants}
         line = launch_line(name, grid, arguments, options_of(launch), keyword)
-        ahead = f"{own[0]} = {render_code(count)}\n"
-        before = f"{own[1]} = triton.next_power_of_2({own[0]})\n{own[2]} = {windows}\n"
-        condition = f"{_SHORTEST} <= {own[0]} <= {_LONGEST}"
+        ahead = f"{taps} = {render_code(count)}\n"
+        before = f"{lanes} = triton.next_power_of_2({taps})\n{windows} = {blocks}\n"
+        condition = f"{_SHORTEST} <= {taps} <= {_LONGEST}"
         guarded = guarded_launch(condition, line, launch.statement, parse_statements(before))
         source = changed_text(
             text,
             added={function.name: [node] if combined is None else [combined, node]},
             launches=[(launch.statement, [*parse_statements(ahead), *guarded])],
-            parameters=[span] if span.name in windows else [],
+            parameters=[span] if span.name in blocks else [],
         )
         return with_fixed_parameters(
             parse_kernel(source) or text, params_of_original(launch, block, "grid")
         )
+
+    @cached_property
+    def taps(self) -> str:
+        """Number of a window's taps, as code of the function."""
+        first, stop = (substitute_names(n, self.values) for n in (self.loop.start, self.loop.stop))
+        end = render_code(stop)
+        return end if is_zero(first) else f"({end}) - ({render_code(first)})"
+
+    def _blocks(self, span: str, taps: str, lanes: str, windows: str) -> tuple[str, str]:
+        """Return the number of blocks of a program, and the grid, as code; empty if not clear.
+
+        Args:
+            span: name of a program's number of lanes.
+            taps: name of a window's number of taps.
+            lanes: name of a block's number of lanes.
+            windows: name of a program's number of blocks.
+        """
+        if self.is_tiled:
+            blocks = f"max({span} // {lanes}, 1)" if self.axis is None else "1"
+            return blocks, self._grid(f"{windows} * {taps}")
+        if self.axis is not None:
+            return "", ""
+        length = render_code(self.launch.arguments[self.block])
+        blocks = f"triton.next_power_of_2(triton.cdiv({length}, {taps}))"
+        return blocks, render_code(self.launch.grid)
 
     def _grid(self, block: str) -> str:
         """Return the grid with another length of the block; empty if that is not clear."""
@@ -559,21 +573,17 @@ class _Writer:
 
     Attributes:
         window: the loop.
-        axis: of the block in its tiles; ``None`` if that is their only one.
-        taps: how many a window has, as code.
         sizes: names of constants: lanes of a block, and blocks.
         joined: name of the function that joins two elements.
     """
 
     window: _Window
-    axis: int | None
-    taps: str
     sizes: tuple[str, str]
     joined: str
 
     def body(self) -> list[cst.BaseStatement]:
         """Return the function's statements."""
-        window, function = self.window, self.window.function
+        window, function, taps = self.window, self.window.function, self.window.taps
         within = {id(node) for node in nodes_within(window.loop.node)}
         swaps: dict[int, list[cst.CSTNode]] = {id(window.loop.node): [*self._scans()]}
         span = parse_expression(f"({self._span})")
@@ -590,12 +600,12 @@ class _Writer:
                 swaps[id(shape)] = [substitute_names(shape, {window.block: span})]
         head = parse_statements(
             f"{self._lane} = tl.arange(0, {self._span})\n"
-            if self.axis is not None
+            if self.window.axis is not None
             else f"{self._place} = tl.arange(0, {self._span})\n"
             f"{self._lane} = {self._place} % {self.sizes[0]}\n"
-            f"{self._place} = {self._place} // {self.sizes[0]} * ({self.taps}) + {self._lane}\n"
+            f"{self._place} = {self._place} // {self.sizes[0]} * ({taps}) + {self._lane}\n"
         )
-        head += parse_statements(f"{self._inside} = {self._lane} < {self.taps}\n")
+        head += parse_statements(f"{self._inside} = {self._lane} < {taps}\n")
         return [*head, *statements_of(with_each(function.node, swaps))]
 
     @cached_property
@@ -610,7 +620,7 @@ class _Writer:
 
     @property
     def _place(self) -> str:
-        return self._names[1] if self.axis is None else self._lane
+        return self._names[1] if self.window.axis is None else self._lane
 
     @property
     def _inside(self) -> str:
@@ -618,12 +628,14 @@ class _Writer:
 
     @property
     def _span(self) -> str:
-        return self.sizes[0] if self.axis is not None else f"{self.sizes[0]} * {self.sizes[1]}"
+        return (
+            self.sizes[0] if self.window.axis is not None else f"{self.sizes[0]} * {self.sizes[1]}"
+        )
 
     def _spread(self, bound: cst.Comparison) -> str:
         """Return how a bound of the index is spread over the tile's axes."""
         axes = self.window.bound_axis(bound)
-        return _SPREADS[self.axis] if axes == (None,) else ""
+        return _SPREADS[self.window.axis] if axes == (None,) else ""
 
     def _code(self, node: cst.CSTNode) -> str:
         """Return code in which the block's index is that of its lanes."""
@@ -632,7 +644,7 @@ class _Writer:
 
     def _tap(self, tap: str, is_first: bool) -> str:
         """Return what a tap brings: of the first one, also to windows that begin behind a bound."""
-        window, spread = self.window, _SPREADS[self.axis]
+        window, spread = self.window, _SPREADS[self.window.axis]
         element = window.element if is_first else window.brought
         pairs: list[Swap] = []
         for load in calls_within(element, "tl.load"):
@@ -658,8 +670,15 @@ class _Writer:
         """Return the statements in place of the loop."""
         window, kind = self.window, RunningKind[self.window.kind.name]
         assert window.start is not None
-        loop, spread, (*_, suffix, prefix, whole) = window.loop, _SPREADS[self.axis], self._names
-        dtype, axis = f"tl.{window.start.dtype}", 1 if self.axis is None else self.axis
+        loop, spread, (*_, suffix, prefix, whole) = (
+            window.loop,
+            _SPREADS[self.window.axis],
+            self._names,
+        )
+        dtype, axis = (
+            f"tl.{window.start.dtype}",
+            1 if self.window.axis is None else self.window.axis,
+        )
         lane, inside = f"{self._lane}{spread}", f"{self._inside}{spread}"
         last = f"{render_code(parenthesized(loop.stop))} - 1"
         taps = [self._tap(render_code(loop.start), True), self._tap(last, False)]
@@ -668,7 +687,7 @@ class _Writer:
             f"{prefix} = tl.cast({taps[1]}, {dtype})",
             f"{prefix} = tl.where({inside} & ({lane} > 0), {prefix}, {kind.fill})",
         ]
-        if self.axis is None:
+        if self.window.axis is None:
             shape = f"({self.sizes[1]}, {self.sizes[0]})"
             lines += [f"{name} = tl.reshape({name}, {shape})" for name in (suffix, prefix)]
         scan = "tl.cumsum({}, " if kind is RunningKind.SUM else "tl.associative_scan({}, "
@@ -676,7 +695,7 @@ class _Writer:
         join = _JOINS[window.kind]
         parts = f"{scan.format(suffix)}{by}, reverse=True)", f"{scan.format(prefix)}{by})"
         lines.append(f"{whole} = {join.format(*parts)}")
-        if self.axis is None:
+        if self.window.axis is None:
             lines.append(f"{whole} = tl.reshape({whole}, ({self._span},))")
         if window.bounds:
             bounds = " & ".join(
