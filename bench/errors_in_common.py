@@ -1,9 +1,9 @@
-"""What variants of one search have in common in the errors of their forecasts: no GPU.
+"""Errors of forecasts that the variants of one search have in common: no GPU.
 
     python bench/errors_in_common.py REPORT ...      # of `solkit evolve FILE --json REPORT`
 
 Each variant that was timed is predicted from the others of its search, with the kernel of
-`solkit.tuner.evolution.acquisition`: the figures are the errors that remain, in log2, beside those
+`solkit.tuner.evolution.acquisition`. The figures are the errors that remain, in log2, next to those
 of the forecasts as they are and of a kernel in which only equal parameters make variants alike.
 """
 
@@ -42,17 +42,15 @@ def main() -> None:
         "by forecasts": lambda points: likeness(points, points, shares),
     }
     for name, matrix in kernels.items():
-        left = np.concatenate([errors_left(matrix(points), errors) for points, errors in searches])
-        rms = math.sqrt(np.mean(left**2))
-        print(f"{name:24} median {np.median(np.abs(left)):.3f}  root mean square {rms:.3f}")
+        remaining = np.concatenate([errors_left(matrix(points), e) for points, e in searches])
+        rms = math.sqrt(np.mean(remaining**2))
+        print(f"{name:24} median {np.median(np.abs(remaining)):.3f}  root mean square {rms:.3f}")
 
 
 def search_of(path: Path) -> Search | None:
     """Return the timed variants of a report and the errors of their forecasts, in log2."""
-    timed = [
-        v for v in json.loads(path.read_text())["variants"] if v["forecast_ms"] and v["time_ms"]
-    ]
-    timed = [variant for variant in timed if variant["measured"]]
+    variants = json.loads(path.read_text())["variants"]
+    timed = [v for v in variants if v["measured"] and v["forecast_ms"] and v["time_ms"]]
     if len(timed) < LEAST:
         return None
     points = [
@@ -80,7 +78,7 @@ def with_equal_parameters(
 def errors_left(
     kernel: np.ndarray[Any, np.dtype[np.float64]], errors: np.ndarray[Any, np.dtype[np.float64]]
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return each error less what the others say of it.
+    """Return each error less its forecast from the others, of a kernel of (variants, variants).
 
     Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), equation 5.12.
     """

@@ -199,14 +199,13 @@ class _Walk:
         if not scales or op.operator.sums:
             return None
         places = [(use, self._own(op, use, axes)) for use in op.inputs]
-        others = [n for n, (use, own) in enumerate(places) if self._is_product(use, own)]
-        if len(others) != 1:
+        of_scores = [n for n, (use, own) in enumerate(places) if self._is_product(use, own)]
+        if len(of_scores) != 1:
             return None
-        use, own = places[others[0]]
-        rest = [place for n, place in enumerate(places) if n != others[0]]
+        use, own = places.pop(of_scores[0])
         if op.operator.divides and use is not op.arguments.get("self"):
             return None
-        return (use, own) if all(self.is_separable(*place) for place in rest) else None
+        return (use, own) if all(self.is_separable(*place) for place in places) else None
 
     def _is_product(self, use: TensorUse, axes: tuple[int, int]) -> bool:
         """Tell whether a product is on the way to a tensor that varies along both axes."""
@@ -345,7 +344,7 @@ def _reorder(position: int, scores: _Scores, graph: _Graph, reduced: list[Cost |
     result_elements = product.result.shape[-2] * product.result.shape[-1]  # of one batch
     batches, value_width = product.result.numel // result_elements, result_elements // scores.rows
     keys = min((use for use, _ in product_factors(inner)), key=lambda use: use.distinct)
-    values = _other_factor(product, graph, scores.chain | {scores.product})
+    values = _values_of(product, graph, scores.chain | {scores.product})
     states = max(  # batches that share keys and values share a state
         keys.distinct // (scores.columns * scores.width),
         values.distinct // (scores.columns * value_width),
@@ -361,8 +360,8 @@ def _reorder(position: int, scores: _Scores, graph: _Graph, reduced: list[Cost |
         share = remaining if n == position else _contractions(cost) * least // traced
         remaining -= share
         kinds = {key for key in cost.operations if key.startswith("contraction.")}
-        others = {key: count for key, count in cost.operations.items() if key not in kinds}
-        reduced[n] = Cost({**others, min(kinds, default=""): share})
+        rest = {key: count for key, count in cost.operations.items() if key not in kinds}
+        reduced[n] = Cost({**rest, min(kinds, default=""): share})
     lines_read = batches * (scores.rows + scores.columns)
     for n in scores.chain | sums:
         _limit(reduced, n, lines_read * scores.width)
@@ -372,11 +371,10 @@ def _reorder(position: int, scores: _Scores, graph: _Graph, reduced: list[Cost |
     return True
 
 
-def _other_factor(product: TracedOp, graph: _Graph, inside: set[int]) -> TensorUse:
-    """Return the factor of a product that the scores meet."""
+def _values_of(product: TracedOp, graph: _Graph, inside: set[int]) -> TensorUse:
+    """Return the factor of a product that no op of the scores makes."""
     uses = [use for use, _ in product_factors(product)]
-    chained = [use for use in uses if graph.maker(use) in inside]
-    return next((use for use in uses if not any(use is other for other in chained)), uses[0])
+    return next((use for use in uses if graph.maker(use) not in inside), uses[0])
 
 
 def _sums_scores(ops: Sequence[TracedOp], position: int, scores: _Scores) -> bool:

@@ -174,7 +174,7 @@ def jitted_functions(tree: ast.Module) -> set[str]:
 
 
 def why_not_python(file: Path) -> str:
-    """Return what is said of a file that is none of Python's."""
+    """Return why a file is refused that is not Python's, and how CUDA C++ is read instead."""
     cuda = (
         "; CUDA C++ is read from a Python file that binds a function of PyTorch's tensors, with "
         f'torch.utils.cpp_extension.load(name="{file.stem}", sources=["{file.name}"])'

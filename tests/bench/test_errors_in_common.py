@@ -1,4 +1,4 @@
-"""What variants of one search have in common in the errors of their forecasts."""
+"""Errors of forecasts that the variants of one search have in common."""
 
 from __future__ import annotations
 

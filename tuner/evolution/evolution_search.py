@@ -113,7 +113,7 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 
 Streams = Sequence[tuple[Proposer, Iterator[Proposal]]]
 Answers = list[tuple[Proposer, list[Proposal], "SolkitError | None"]]
-"""What each proposer gave, and what ended it."""
+"""Proposals of each proposer, and the error that ended them."""
 
 
 @dataclass(frozen=True)

@@ -462,7 +462,7 @@ def _is_affordable(
     fakes: Sequence[FakeTensor],
     patience: int = 1,
 ) -> bool:
-    """Tell whether a result takes at most about 50 ms to compute, or so many times that."""
+    """Tell whether a result takes at most about 50 ms, times `patience`, to compute."""
     packet = func.overloadpacket
     tensors = (*inputs, *fakes)
     largest = max((tensor.numel() for tensor in tensors), default=0)

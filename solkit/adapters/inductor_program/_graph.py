@@ -32,7 +32,6 @@ from solkit.errors import InputError, SolkitError
 ATTENTION = "solkit_inductor.attention"
 """Replaces `scaled_dot_product_attention`, which asks a real GPU what it can do."""
 
-
 _libraries: list[torch.library.Library] = []  # what is registered lives as long as its library
 
 
@@ -240,17 +239,17 @@ class _RefusingCalls(DispatchMode):
                 "Inductor would take minutes"
             )
         if any(isinstance(value, torch._C.Generator) for value in (kwargs or {}).values()):
-            raise _random(func)  # a graph cannot hold a generator
+            raise _random_error(func)  # a graph cannot hold a generator
         return func(*args, **(kwargs or {}))
 
 
 def _refuse_random(graph: torch.fx.GraphModule) -> None:
     for node in graph.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            raise _random(node.target)
+            raise _random_error(node.target)
 
 
-def _random(operator: Any) -> InputError:
+def _random_error(operator: Any) -> InputError:
     return InputError(
         f"it draws random numbers ({operator}), which a kernel cannot draw alike: "
         "leave dropout out, or set its probability to 0"

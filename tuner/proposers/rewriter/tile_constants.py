@@ -403,8 +403,9 @@ def _with_tiles(
         if guard is not None:
             guarded = with_each(replaced.tree, {id(place): [guard, place]})
             replaced = read_module(guarded) or replaced
-        uses = [render_code(v) for one in text.launches for v in one.arguments.values()].count(name)
-        limit = longest if tile.name in covered and not tile.tiles_grid and uses <= 1 else None
+        arguments = (v for launched in text.launches for v in launched.arguments.values())
+        is_shared = [render_code(value) for value in arguments].count(name) > 1
+        limit = None if tile.name not in covered or tile.tiles_grid or is_shared else longest
         tree = changed_tree(replaced, parameters=[Parameter(name, default, values, limit)])
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
