@@ -93,8 +93,8 @@ def _problem_near(path: str) -> str:
         if {_INPUTS, _REFERENCE} <= _bound_names(str(folder / "reference.py")):
             return str(folder / "reference.py")
     raise KernelFileError(
-        f"has {_CANDIDATE}(), as GPU MODE's submissions do, but no problem lies beside: "
-        "name it with --reference reference.py, which needs its task.py, task.yml and utils.py",
+        f"has {_CANDIDATE}(), as GPU MODE's submissions do, but no problem next to it: "
+        "name one with --reference reference.py, which needs its task.py, task.yml and utils.py",
         path,
     )
 

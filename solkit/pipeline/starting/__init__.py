@@ -103,10 +103,8 @@ def _complete_file(source: Source) -> StartedFile | None:
         return StartedFile(why="is a problem in KernelBench's form", command=f"solkit bound {path}")
     if "custom_kernel" in bound and "reference" not in bound:
         why = "is a submission in GPU MODE's form"
-        return StartedFile(
-            why=why,
-            command=f"solkit score {path}  (and --reference, unless reference.py is beside)",
-        )
+        command = f"solkit score {path}  (and --reference, unless reference.py is next to it)"
+        return StartedFile(why=why, command=command)
     if "ModelNew" in bound and "Model" not in bound:
         why = "is a candidate in KernelBench's form"
         return StartedFile(why=why, command=f"solkit score {path} --reference PROBLEM.py")

@@ -15,6 +15,7 @@ from solkit.measure.checking.inputs import (
     is_unchanged,
     poison_tensors,
 )
+from solkit.measure.checking.redrawing import values_may_move
 
 
 def workload(*args, **kwargs):
@@ -171,3 +172,17 @@ def test_inputs_that_differ_have_other_digests():
         workload(torch.zeros(4).to_sparse()),
     ]
     assert len({digest_inputs(item) for item in different}) == len(different)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_values_of_rows_that_never_tie_stay_where_they_are(dtype):
+    def orders():
+        rows = [torch.randperm(2048).to(dtype) for _ in range(600)]
+        return workload(torch.stack(rows))
+
+    def numbers():
+        return workload(torch.rand(600, 2048).to(dtype))
+
+    assert values_may_move([numbers(), numbers()])
+    assert values_may_move([numbers(), orders()])  # what one draw has by chance binds nothing
+    assert not values_may_move([orders(), orders()])

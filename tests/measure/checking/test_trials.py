@@ -19,7 +19,6 @@ from solkit.measure.checking.distributions import DISTRIBUTIONS, _swap_elements
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import copy_workload
-from solkit.measure.checking.redrawing import values_may_move
 from solkit.measure.checking.tolerance import Standard
 from solkit.measure.checking.trials import Trial, Trials
 
@@ -904,17 +903,3 @@ def test_tensor_cores_may_sum_products_of_fp8_with_few_bits():
         assert trial.standard(None).judge([summed_with_few_bits(a, b) * 1.05]).errors
         wide = Standard(trial.want, None, trial.exact).judge([summed_with_few_bits(a, b)])
         assert wide.errors  # as fp32 inputs would have it
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_values_of_rows_that_never_tie_stay_where_they_are(dtype):
-    def orders():
-        rows = [torch.randperm(2048).to(dtype) for _ in range(600)]
-        return Workload((torch.stack(rows),), {}, torch.relu, None)
-
-    def numbers():
-        return Workload((torch.rand(600, 2048).to(dtype),), {}, torch.relu, None)
-
-    assert values_may_move([numbers(), numbers()])
-    assert values_may_move([numbers(), orders()])  # what one draw has by chance binds nothing
-    assert not values_may_move([orders(), orders()])
