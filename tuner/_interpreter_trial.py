@@ -321,17 +321,16 @@ def _case_with(
     with noted_strides(workload, triton_interpreter.is_launching) as noted:
         ran = _run_kernel(workload, _launch_limit_s(sized, _PARENT_S))
     pairs = list(zip(ran.outputs, want, strict=True))
+    compared = [_compared_elements(ran, index) for index in range(len(pairs))]
     errors = [
-        _relative_error(got, true, _compared_elements(ran, index) & ~tied[index])
-        for index, (got, true) in enumerate(pairs)
+        _relative_error(got, true, elements & ~ties)
+        for (got, true), elements, ties in zip(pairs, compared, tied, strict=True)
     ]
     if any(error > _WRONG_PARENT for error in errors):
         raise _FarOffError("its parent's results differ from the reference's here")
     broken = [_broken_elements(got, true) for got, true in pairs]
-    for index, part in enumerate(broken):
-        compared = _compared_elements(ran, index)
-        if bool(compared.any()) and bool(part[compared].all()):  # as of a grid of no programs
-            raise _FarOffError("its parent gives no number that is expected here")
+    if any(bool(e.any() and part[e].all()) for e, part in zip(compared, broken, strict=True)):
+        raise _FarOffError("its parent gives no number that is expected here")  # of no programs
     if change != OWN and any(bool(part.any()) for part in broken):
         raise ValueError("its parent gives what is no number here")
     backwards = not ran.atomics and sized.is_tiny_problem

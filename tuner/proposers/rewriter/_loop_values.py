@@ -84,11 +84,13 @@ def loop_value(store: cst.Call, ahead: Body, behind: Body) -> LoopValue | None:
         own, counts = set(assigned_names(*needed)), Counter(assigned_names(*loop.body))
         first_read = names_read_first(needed)
         outside = (first_read | names_within(value)) - own - {loop.name}
-        is_plain = all(single_assignment(part) is not None for part in needed)
-        is_plain = is_plain and not first_read & counts.keys()  # nothing from the trip before
-        is_plain = is_plain and all(counts[name] == 1 for name in own)
-        is_plain = is_plain and 1 <= len(row_value.loads) <= _MOST_LOADS
-        is_plain = is_plain and all(called_name(load) == "tl.load" for load in row_value.loads)
+        is_plain = (
+            all(single_assignment(part) is not None for part in needed)
+            and not first_read & counts.keys()  # nothing from the trip before
+            and all(counts[name] == 1 for name in own)
+            and 1 <= len(row_value.loads) <= _MOST_LOADS
+            and all(called_name(load) == "tl.load" for load in row_value.loads)
+        )
         later = [statement, *ahead[place + 1 :], *behind]
         changed = outside & set(assigned_names(*later))
         is_kept = all(_is_same(name, ahead, later) for name in changed)

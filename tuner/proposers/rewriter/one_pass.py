@@ -240,14 +240,13 @@ def _fuse_rows(launch: Launch) -> list[cst.BaseStatement] | None:
 
 
 def _with_other_names(first: Loop, second: Loop, later: Body, taken: set[str]) -> Loop | None:
-    """Return the second loop with names of its own; ``None`` if what follows reads one of them."""
+    """Return the second loop with names of its own; ``None`` if statements behind read its old."""
     clashing = {*assigned_names(*first.body)} & {*assigned_names(*second.body)}
     carried = {*_carried_names(first), *_carried_names(second)}
     if clashing & (carried | names_read_first(later)):
         return None
     names = {name: cst.Name(free_name(name, taken)) for name in sorted(clashing)}
-    node = substitute_names(second.node, names)
-    return range_loop(node)
+    return range_loop(substitute_names(second.node, names))
 
 
 def _places_read(loop: cst.CSTNode) -> int:
@@ -468,10 +467,11 @@ def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
             and _may_meet(function, i, j, {sums})
         ):
             continue
-        mean = _name_of_mean(function.body[i + 1 : j], sums, render_code(bound.bound))
+        between = function.body[i + 1 : j]
+        if sum(sums in names_within(statement) for statement in between) > 1:
+            continue  # the sum is read for more than the mean
+        mean = _name_of_mean(between, sums, render_code(bound.bound))
         value = _added_elements(first, sums)
-        if sum(sums in names_within(s) for s in function.body[i + 1 : j]) > 1:
-            continue
         if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
             continue
         masks = [argument_of(call, 1, "mask") for call in _loads(first)]
