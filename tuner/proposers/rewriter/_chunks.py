@@ -101,6 +101,9 @@ class Chunk:
         order, first, second = n["order"], self.first, self.second
         below = f"{order}[:, None] >= {order}[None, :]"
         lines = [f"{order} = tl.arange(0, {width})"]
+        if self.dtype != _WIDE:  # of a block that is loaded: fp32 holds no integers, nor doubles
+            is_float, bits = f"{self.dtype}.is_floating()", f"{self.dtype}.primitive_bitwidth"
+            lines.append(f"tl.static_assert({is_float} and {bits} <= 32)")
         if factors:
             apart = f"tl.where({order}[:, None] > {order}[None, :], {n['steps']}[:, None], 1.0)"
             lines += [
@@ -153,7 +156,8 @@ def _scaled(state: str, factor: str) -> str:
 
 
 def _dot(one: str, other: str) -> str:
-    return f"tl.dot({one}, {other})"
+    """Return a product that is as exact as sums are, as `_products.as_product` does."""
+    return f'tl.dot({one}, {other}, input_precision="ieee")'
 
 
 def _narrow(name: str, *blocks: str) -> str:
@@ -163,7 +167,7 @@ def _narrow(name: str, *blocks: str) -> str:
 
 
 def with_chunk(
-    trip: Sequence[cst.BaseStatement], running: Running, taken: set[str]
+    trip: Sequence[cst.BaseStatement], running: Running, taken: set[str], blocks: set[str]
 ) -> tuple[list[cst.BaseStatement], Chunk] | None:
     """Return a trip whose reads of a running state are statements of their own; and the chunk.
 
@@ -173,6 +177,7 @@ def with_chunk(
         trip: the loop's statements, with the running value.
         running: the state.
         taken: names that are no new ones.
+        blocks: names from ahead of the loop that are no scalars.
     """
     if running.kind not in (RunningKind.RECURRENCE, RunningKind.SUM):
         return None
@@ -182,6 +187,8 @@ def with_chunk(
     if at is None or added is None or called_name(added.value) != "tl.cast":
         return None
     value, dtype = call_args(added.value)
+    if plain_code(dtype) in ("tl.int32", "tl.int64"):
+        return None
     value, at = _named_product(value, body, at)
     sides = _vectors(value)
     if sides is None or {axes for _, axes in sides} != {_FIRST, _SECOND}:
@@ -197,7 +204,9 @@ def with_chunk(
     vectors = {axes: vector for vector, axes in sides}
     words = "order steps decays through whole last first second narrow before".split()
     ahead, behind = body[:at], body[at:]
-    first, second = (_operand(vectors[axes], ahead, body, taken) for axes in (_FIRST, _SECOND))
+    first, second = (
+        _operand(vectors[axes], ahead, body, blocks, taken) for axes in (_FIRST, _SECOND)
+    )
     names = {word: free_name(f"{running.total}_{word}", taken) for word in words}
     chunk = Chunk(running, first, second, render_code(dtype), {}, names)
     result = ahead
@@ -209,11 +218,11 @@ def with_chunk(
                 continue
             target = free_name(f"{running.name}_read", taken)
             taken |= {f"{target}_{word}" for word in ("same", "narrow", "old")}
-            chunk.reads[target] = _operand(read[0], result, body, taken), read[1]
+            chunk.reads[target] = _operand(read[0], result, body, blocks, taken), read[1]
             result.append(parse_statement(f"{target} = {render_code(call)}"))
             pairs.append((call, cst.Name(target)))
         result.append(replace_each(statement, pairs) if pairs else statement)
-    own = [s for s in result if (b := single_assignment(s)) and b.target in (*chunk.reads,)]
+    own = [s for s in result if (b := single_assignment(s)) and b.target in chunk.reads]
     uses = sum(count_uses(s, running.name) for s in result) - len(own)
     return (result, chunk) if chunk.reads and uses == 1 else None  # its own assignment
 
@@ -273,6 +282,7 @@ def _operand(
     vector: cst.BaseExpression,
     ahead: list[cst.BaseStatement],
     trip: Sequence[cst.BaseStatement],
+    blocks: set[str],
     taken: set[str],
 ) -> Operand:
     """Return a vector as an operand; what it needs is added to the statements ahead of its use.
@@ -281,14 +291,15 @@ def _operand(
         vector: of a trip.
         ahead: the trip's statements up to the use.
         trip: all of them.
+        blocks: names from ahead of the loop that are no scalars.
         taken: names that are no new ones.
     """
-    changing = set(assigned_names(*trip))
+    others = blocks.union(assigned_names(*trip))
     for place, statement in enumerate(ahead):
         binding = single_assignment(statement)
         if binding is None or binding.operator or binding.target != render_code(vector):
             continue
-        loaded, scale = _widened(binding.value, changing)
+        loaded, scale = _widened(binding.value, others)
         if assigned_names(*trip).count(binding.target) == 1 and loaded is not None:
             own = free_name(f"{binding.target}_loaded", taken)
             whole = replace_each(statement, [(loaded, cst.Name(own))])
@@ -299,18 +310,16 @@ def _operand(
     return Operand(own, "")
 
 
-def _widened(
-    value: cst.BaseExpression, changing: set[str]
-) -> tuple[cst.BaseExpression | None, str]:
-    """Return what a value converts to fp32, and what it multiplies that by, the same in all trips.
+def _widened(value: cst.BaseExpression, others: set[str]) -> tuple[cst.BaseExpression | None, str]:
+    """Return what a value converts to fp32, and the scalar that it multiplies that by.
 
-    ``None`` if it does anything else.
+    ``None`` if it does anything else, or if the scalar is among others: these change, or have axes.
     """
     if is_operation(value, cst.Multiply):
         for one, other in ((value.left, value.right), (value.right, value.left)):
             is_number = isinstance(other, (cst.Name, cst.Integer, cst.Float))
-            if is_number and not names_within(other) & changing:
-                loaded, scale = _widened(one, changing)
+            if is_number and not names_within(other) & others:
+                loaded, scale = _widened(one, others)
                 if loaded is not None and not scale:
                     return loaded, render_code(other)
         return None, ""

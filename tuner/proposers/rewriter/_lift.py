@@ -730,25 +730,24 @@ def lifted_loop(
         raise CannotLiftError("a loop that is over no range")
     trip = without_running(loop, names_within(*after))
     running: dict[str, Running] = {}
+    taken = names_within(statement, *before, *after)
     if combiners is not None and carried_by(with_single_updates(trip), loop.name) is None:
-        taken = names_within(statement, *before, *after)
         trip, running = with_running_values(trip, before, taken)
         if running and not (writes_in_order(loop) and not writes_by(trip, running)):
             raise CannotLiftError("trips may write to one place")
     chunk = None
     if chunks:
-        states = (
-            with_chunk(trip, r, names_within(statement, *before, *after)) for r in running.values()
-        )
+        blocks = {name for name, kind in _kinds_of(before, functions).items() if kind.rank}
+        states = (with_chunk(trip, r, taken, blocks) for r in running.values())
         trip, chunk = next(filter(None, states), (trip, None))
         if chunk is None:
             raise CannotLiftError("no state that gets outer products")
     updates = carried_by(with_single_updates(trip), loop.name)
     if updates is None:
         raise CannotLiftError("what a trip does with what others carry")
-    taken = names_within(statement, *before, *after)
     trip, extrema = with_extrema(trip, updates, loop.name, taken)
-    is_ordered = any(r.kind is RunningKind.RECURRENCE for r in running.values()) or bool(extrema)
+    kinds = {r.kind for r in running.values()}
+    is_ordered = RunningKind.RECURRENCE in kinds or bool(extrema) or chunk is not None
     indices = _Indices(loop, loop.name) if is_ordered else _Indices.of(loop, trip)
     trip = [s for s in trip if s is not indices.statement]
     forced: set[str] = set()
@@ -770,6 +769,13 @@ def lifted_loop(
     raise CannotLiftError("too many names that loops carry")
 
 
+def _kinds_of(body: Body, functions: Mapping[str, JitFunction]) -> dict[str, Kind]:
+    """Return the kinds of the names that statements assign."""
+    worker = _Body(Lifting(functions), "")
+    worker.block(body)
+    return worker.lifting.kinds
+
+
 def _loop_body(
     before: Body,
     index: str,
@@ -779,9 +785,7 @@ def _loop_body(
     functions: Mapping[str, JitFunction],
 ) -> _Body:
     """Return what lifts a loop's trip, with a name for its mask that none around it has."""
-    ahead = _Body(Lifting(functions), width)
-    ahead.block(before)
-    kinds = {**ahead.lifting.kinds, index: Kind(0, True)}
+    kinds = {**_kinds_of(before, functions), index: Kind(0, True)}
     mask = free_name(f"{index}_mask", names_within(*before, *trip, *after))
     worker = _Body(Lifting(functions, kinds, mask, fills=True), width)
     worker.carried = carried_names(trip, set(kinds) - {index})

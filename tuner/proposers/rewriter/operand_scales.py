@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._lift import scalar_names
+from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._memory import pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -47,6 +48,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
     replace_each,
     single_assignment,
+    walk_statements,
     with_body,
     with_each,
 )
@@ -175,7 +177,34 @@ def _with_one_group(
         if group and not group % width and _is_block_at(inner.left, blocked, values):
             whole = f"({_start_of(blocked)} // {render_code(parenthesized(inner.right))})"
             pairs.append((node, parse_expression(whole)))
-    return replace_each(loop.node, pairs)
+    return loop.node if _need_rows(function, loop, pairs) else replace_each(loop.node, pairs)
+
+
+def _need_rows(function: JitFunction, loop: Loop, pairs: Pairs) -> bool:
+    """Tell whether one number in the place of a block's quotients may change more than axes.
+
+    A sum over rows would be of one row, for example. Products with such numbers have all axes.
+    """
+    fewer, count = set[str](), -1  # names that have one row then
+
+    def has_fewer(node: cst.CSTNode) -> bool:
+        inner = nodes_within(node)
+        return bool(names_within(node) & fewer) or any(n is old for n in inner for old, _ in pairs)
+
+    while count != len(fewer):
+        count = len(fewer)
+        fewer |= {
+            binding.target
+            for binding in assignments_in(walk_statements(loop.body))
+            if not calls_within(binding.value, "tl.dot") and has_fewer(binding.value)
+        }
+    outside = any(count_uses(function.node, n) > count_uses(loop.node, n) for n in fewer)
+    return outside or any(
+        has_fewer(call)
+        for call in calls_within(loop.node)
+        if not (called_name(call) in ("tl.load", "tl.dot") or converted_value(call) is not None)
+        and not is_elementwise_call(called_name(call))
+    )
 
 
 def _spread_quotient(node: cst.CSTNode, values: Values) -> cst.BinaryOperation | None:

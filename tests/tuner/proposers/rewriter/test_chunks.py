@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import variants
+from rewriting import brief, variants
 
+from solkit.core import Checked
 from solkit.tuner.proposers.rewriter.vectorise import Chunks
 
 STATES = """
@@ -53,6 +54,7 @@ def kernel(q, k, v, g, first):
 """
 SIZES = {"B": 2, "T": 24, "D": 16, "E": 16}
 UPDATE = "tl.load(g_ptr + at) * s + k[:, None] * v[None, :]"
+FIRST = "tl.load(first_ptr + row * D * E + d[:, None] * E + e[None, :])"
 TURNED = STATES.replace("d[:, None] * E + e[None, :]", "d[None, :] * E + e[:, None]")
 TURNED = TURNED.replace(UPDATE, "s * tl.load(g_ptr + at) + v[:, None] * k[None, :]")
 TURNED = TURNED.replace("s * k[:, None], axis=0", "k[None, :] * s, axis=1")
@@ -85,6 +87,38 @@ def test_factors_that_never_change_are_multiplied_once(is_right):
     assert is_right(variant, source, **SIZES)
 
 
+def test_trips_may_go_backwards(is_right):
+    source = STATES.replace(UPDATE, "s + k[:, None] * v[None, :]")
+    source = source.replace("state * g[:, t, None, None]", "state")
+    source = source.replace("in range(T):\n        at = row * T + t", "in range(T):\n"
+                            "        back = T - 1 - t\n        at = row * T + back")  # fmt: skip
+    source = source.replace("in range(q.shape[1])", "in reversed(range(q.shape[1]))")
+    source = source.replace("torch.stack(rows, 1)", "torch.stack(rows[::-1], 1)")
+    (variant,) = variants(Chunks(), source, **SIZES)
+    assert is_right(variant, source, **SIZES)
+
+
+def test_products_are_as_exact_as_sums():
+    (variant,) = variants(Chunks(), STATES, **SIZES)
+    assert variant.count('input_precision="ieee"') == variant.count("tl.dot(") == 4
+
+
+def test_states_that_fp32_does_not_hold_do_not_run(trials):
+    source = STATES.replace("torch.randn(B, D, E,", "torch.randn(B, D, E, dtype=torch.float64,")
+    (variant,) = variants(Chunks(), source, **SIZES)
+    result, why = trials.check(variant, brief(source, **SIZES))
+    assert result is Checked.WRONG
+    assert "AssertionError" in why
+
+
+def test_a_vector_is_no_scale_of_a_whole_block():
+    source = STATES.replace("v_ptr + at * E + e)", "v_ptr + at * E + e).to(tl.float32) * weights")
+    for weights, uses in (("tl.load(v_ptr + e)", 1), ("tl.load(v_ptr)", 3)):
+        made = f"    weights = {weights}\n    for t in range(T):"
+        (variant,) = variants(Chunks(), source.replace("    for t in range(T):", made), **SIZES)
+        assert variant.count("* weights") == uses
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -92,8 +126,9 @@ def test_factors_that_never_change_are_multiplied_once(is_right):
         ("tl.load(g_ptr + at) * s", "k[:, None] * s"),
         ("k[:, None] * v[None, :]", "k[:, None] + v[None, :]"),
         ("s * k[:, None], axis=0", "s * k[:, None] * 2, axis=0"),
+        (FIRST, "tl.zeros((D, E), tl.int32)"),
     ],
-    ids=["read by itself", "a factor a row", "no product", "another read"],
+    ids=["read by itself", "a factor a row", "no product", "another read", "integers"],
 )
 def test_other_states_stay(old, new):
     assert old in STATES

@@ -123,6 +123,13 @@ def test_a_name_that_stands_for_rows_hides_no_axis(is_right):
     assert not variants(Scales(), named.replace("// 32", "// 24"), **SIDES)
 
 
+def test_rows_of_scales_that_are_summed_stay():
+    summed = BLOCKS_OF_GROUPS.replace("wide = w", "sums += tl.sum(s, axis=0)\n        wide = w")
+    summed = summed.replace("    acc =", "    sums = tl.zeros((BN,), tl.float32)\n    acc =")
+    summed = summed.replace("acc.to(y_ptr", "(acc + sums[None, :]).to(y_ptr")
+    assert not variants(Scales(), summed, **SIDES)
+
+
 def test_blocks_of_one_group_do_not_grow_beyond_it():
     source = rewritten(Scales(), BLOCKS_OF_GROUPS, **SIDES)
     (variant,) = variants(Retile(), source, **SIDES)
