@@ -7,7 +7,7 @@ root half a logarithm. The exponential of a logarithm needs neither. `Operator.t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import RESULT, TensorUse, TracedOp, makers_of, readers_of
@@ -23,17 +23,8 @@ def with_composed_functions(
         costs: of each; ``None`` if unknown.
         results: of the program.
     """
-    makers, readers = makers_of(ops), readers_of(ops, results)
-    functions: dict[int, set[str]] = {}
-    for position in range(len(ops) - 1, -1, -1):
-        storage = ops[position].result.storage
-        is_inner = RESULT not in readers[storage] and len(makers[storage]) == 1
-        functions[storage] = set() if is_inner else {""}
-        for reader in (ops[n] for n in readers[storage] if n != RESULT):
-            for use in (use for use in reader.inputs if use.storage == storage):
-                behind = functions.get(reader.result.storage)  # none of what is in place
-                is_passed = behind == {"exp"} and _is_term(reader, use)
-                functions[storage] |= {"exp"} if is_passed else {_function_of(reader, use)}
+    makers = makers_of(ops)
+    functions = _functions_behind(ops, makers, readers_of(ops, results))
     composed = list(costs)
     logarithms: set[int] = set()
     for position, op in enumerate(ops):
@@ -53,8 +44,32 @@ def with_composed_functions(
     return composed
 
 
+def _functions_behind(
+    ops: Sequence[TracedOp],
+    makers: Mapping[int, Sequence[int]],
+    readers: Mapping[int, Sequence[int]],
+) -> dict[int, set[str]]:
+    """Return the functions that are taken of each storage; an empty name for any other use.
+
+    The exponential of a sum is that of each of the terms, too.
+    """
+    functions: dict[int, set[str]] = {}
+    for op in reversed(ops):
+        storage = op.result.storage
+        is_inner = RESULT not in readers[storage] and len(makers[storage]) == 1
+        functions[storage] = set() if is_inner else {""}
+        for reader in (ops[n] for n in readers[storage] if n != RESULT):
+            behind = functions.get(reader.result.storage)  # none of what is in place
+            uses = [use for use in reader.inputs if use.storage == storage]
+            functions[storage] |= {
+                "exp" if behind == {"exp"} and _is_term(reader, use) else _function_of(reader, use)
+                for use in uses
+            }
+    return functions
+
+
 def _is_term(op: TracedOp, use: TensorUse) -> bool:
-    """Tell whether an op adds tensors, one of which a use is, each with as many elements."""
+    """Tell whether a use is a term of an op that adds two tensors, and as large as the sum."""
     record = op.operator
     is_sum = record.sums and record.adds_terms and not (record.multiplies or op.written)
     is_added = record.commutes or use is op.arguments.get("self")
