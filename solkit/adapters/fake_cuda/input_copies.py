@@ -75,6 +75,7 @@ def _copies(leaves: Sequence[Any]) -> list[Any]:
 def _copy(
     tensor: torch.Tensor, copied: dict[int, torch.Tensor], bytes_of: dict[int, torch.Tensor]
 ) -> torch.Tensor:
+    """Return a copy with the tensor's layout and contents; both dictionaries note what is new."""
     if id(tensor) in copied:
         return copied[id(tensor)]
     storage = tensor.untyped_storage()

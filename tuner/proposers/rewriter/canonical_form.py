@@ -218,6 +218,8 @@ def _breaks(part: cst.CSTNode) -> list[str]:
 
 
 class _Joined(cst.CSTTransformer):
+    """A visitor that puts one blank where the line breaks at joints; none next to a dot."""
+
     def __init__(self, joints: Sequence[cst.CSTNode]) -> None:
         super().__init__()
         self._joints = set(joints)
