@@ -113,7 +113,7 @@ def vectorised_nests(text: KernelText, launch: Launch) -> str:
 
 
 def _with_blocks_of(text: KernelText, launch: Launch, chunks: bool = False) -> str:
-    """Return the file with a launch's loops over blocks, as of `_Blocks`; empty if there is none."""
+    """Return the file with a launch's loops over blocks, as of `_Blocks`; empty if none can be."""
     function = launch.function
     tall = any(calls_within(function.node, "tl.arange"))
     width = text.fresh("BLOCK_R" if tall else "BLOCK")
