@@ -52,8 +52,8 @@ class Operand:
     """A vector of each trip.
 
     Attributes:
-        name: of it, as it was loaded if that is wider only for the product.
-        scale: of it, a number that is the same in all trips, as code; empty if there is none.
+        name: of the vector, as it was loaded if only the product needs a wider one.
+        scale: number by which all trips multiply the vector, as code; empty for 1.
     """
 
     name: str
@@ -203,28 +203,50 @@ def with_chunk(
     body = [replace_each(statement, pairs) for statement in body]
     vectors = {axes: vector for vector, axes in sides}
     words = "order steps decays through whole last first second narrow before".split()
-    ahead, behind = body[:at], body[at:]
+    ahead = body[:at]
     first, second = (
         _operand(vectors[axes], ahead, body, blocks, taken) for axes in (_FIRST, _SECOND)
     )
     names = {word: free_name(f"{running.total}_{word}", taken) for word in words}
     chunk = Chunk(running, first, second, render_code(dtype), {}, names)
-    result = ahead
-    for statement in behind:
-        pairs = []
-        for call in calls_within(statement, "tl.sum"):
-            read = _read_of(call, running.name)
-            if read is None or statements_of(statement):
-                continue
-            target = free_name(f"{running.name}_read", taken)
-            taken |= {f"{target}_{word}" for word in ("same", "narrow", "old")}
-            chunk.reads[target] = _operand(read[0], result, body, blocks, taken), read[1]
-            result.append(parse_statement(f"{target} = {render_code(call)}"))
-            pairs.append((call, cst.Name(target)))
-        result.append(replace_each(statement, pairs) if pairs else statement)
+    result = _with_named_reads(chunk, ahead, body, at, blocks, taken)
     own = [s for s in result if (b := single_assignment(s)) and b.target in chunk.reads]
     uses = sum(count_uses(s, running.name) for s in result) - len(own)
     return (result, chunk) if chunk.reads and uses == 1 else None  # its own assignment
+
+
+def _with_named_reads(
+    chunk: Chunk,
+    ahead: Sequence[cst.BaseStatement],
+    trip: Sequence[cst.BaseStatement],
+    at: int,
+    blocks: set[str],
+    taken: set[str],
+) -> list[cst.BaseStatement]:
+    """Return a trip in which reads of the state are statements, and note them in its chunk.
+
+    Args:
+        chunk: of the state.
+        ahead: the trip's statements up to the state's update, with those of its operands.
+        trip: the statements before any was added.
+        at: the place of the update among these.
+        blocks: names from ahead of the loop that are no scalars.
+        taken: names that are no new ones.
+    """
+    result, state = list(ahead), chunk.running.name
+    for statement in trip[at:]:
+        pairs: list[Swap] = []
+        for call in calls_within(statement, "tl.sum"):
+            read = _read_of(call, state)
+            if read is None or statements_of(statement):
+                continue
+            target = free_name(f"{state}_read", taken)
+            taken |= {f"{target}_{word}" for word in ("same", "narrow", "old")}
+            chunk.reads[target] = _operand(read[0], result, trip, blocks, taken), read[1]
+            result.append(parse_statement(f"{target} = {render_code(call)}"))
+            pairs.append((call, cst.Name(target)))
+        result.append(replace_each(statement, pairs) if pairs else statement)
+    return result
 
 
 def _named_product(
