@@ -19,9 +19,11 @@ import random
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -47,8 +49,9 @@ from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point
 from solkit.tuner.evolution.evolution_search import EvolutionSearch
-from solkit.tuner.evolution.variant_evaluator import Ranking, VariantOutcome
+from solkit.tuner.evolution.variant_evaluator import Ranking, Study, VariantOutcome
 
+T = TypeVar("T")
 WITHIN = 1.05
 LEAST_KERNELS, LEAST_POINTS = 4, 24
 
@@ -103,12 +106,49 @@ class Pool:
         kind = str(self.table.about["implementation"][row])
         return VariantOutcome(Verdict.CORRECT, float(self.table.time_ms[row]), (kind,))
 
+    overlaps = False
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_result(work())
+        return done
+
+    def foresee(self, points: Sequence[Point]) -> None:
+        """Nothing is studied: all rows are compiled."""
+
+    def studied(self) -> Sequence[Study]:
+        return ()
+
+    def is_late(self, point: Point) -> bool:
+        del point
+        return False
+
+    def is_ready(self, point: Point) -> bool:
+        del point
+        return True
+
+    def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
+        del timeout_s  # what was begun has ended
+        return bool(others)
+
+    def idle_s(self) -> float:
+        return 0.0
+
+    def expect_parent(self, brief: Brief) -> None:
+        """Nothing is checked here."""
+
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Nothing is checked here."""
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         del brief
         return variant
+
+    def checked_late(self) -> Sequence[Variant]:
+        return ()
+
+    def await_checks(self, variants: Collection[str]) -> None:
+        """Nothing is checked here."""
 
     def brief(self, bred: object, result: Result | None, tried: Sequence[Tried]) -> Brief:
         del bred, result
