@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +12,7 @@ pytest.importorskip("polars")
 
 import evolve_pools as bench
 
-from solkit.core import Order
+from solkit.core import Order, canonical
 from solkit.surrogate.trees import Forecasts
 
 
@@ -22,7 +21,7 @@ def made_pool():
     times = 1.0 / (1.0 + np.arange(32.0))
     about = {
         "kernel_id": np.repeat([f"k{n}" for n in range(4)], 8),
-        "params": np.array([json.dumps({"BLOCK": n}) for n in range(32)]),
+        "params": np.array([canonical({"BLOCK": n}) for n in range(32)]),
         "implementation": np.repeat(["plain", "tiled", "split", "whole"], 8),
     }
     told = Forecasts(times, times / 1.2, times * 1.2, np.ones(32), np.zeros(32, bool))
