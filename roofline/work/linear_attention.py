@@ -134,9 +134,10 @@ def _scores_of(factor: TensorUse, summed: int, graph: _Graph) -> _Scores | None:
 
 
 def _kept_pairs(use: TensorUse, rows: int, columns: int) -> Mask | None:
-    """Return the pairs that a factor has of any batch; ``None`` if a state does not give them.
+    """Return the pairs that a factor has of any batch, (rows, columns) or (1, 1) for all.
 
-    The columns of each row must be the first or the last ones, and more from row to row.
+    ``None`` if no state gives them: the columns of each row must be the first or the last ones,
+    and their number must never fall, or never rise, from row to row.
     """
     shape = use.shape[rows], use.shape[columns]
     if use.mask is None:
@@ -257,7 +258,7 @@ class _Walk:
         return np.moveaxis(values, (axes[0] + short, axes[1] + short), (-2, -1))
 
     def is_separable(self, use: TensorUse, axes: tuple[int, int], adds: bool = False) -> bool:
-        """Tell whether a tensor is f(i) g(j) where pairs are kept, or f(i) + g(j)."""
+        """Tell whether a tensor is f(i) g(j) where pairs are kept; f(i) + g(j) if that `adds`."""
         if not all(_moves_along(use, d) for d in axes):
             return True
         if use.value is not None:
