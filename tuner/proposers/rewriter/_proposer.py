@@ -423,13 +423,11 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, facts: Facts) -> Iterator[_Ste
     try:
         for variant in _variants_of_alike(rewrite, text, facts):
             if undefined_names(variant.source) <= undefined_names(step.source):
-                is_new = '"ieee"' not in step.source  # sums that become products
-                yield replace(
-                    step,
-                    source=with_fewest_passes(variant.source, facts) if is_new else variant.source,
-                    kinds=kinds,
-                    intents=(*step.intents, variant.intent),
-                )
+                source = variant.source
+                if '"ieee"' not in step.source:  # so exact products are sums that became products
+                    source = with_fewest_passes(source, facts)
+                intents = (*step.intents, variant.intent)
+                yield replace(step, source=source, kinds=kinds, intents=intents)
     except (ParserSyntaxError, CSTValidationError, SyntaxError):
         return  # the text is written in a way that this rewrite does not know
     except Exception:  # a fault of this rewrite, which leaves the others
