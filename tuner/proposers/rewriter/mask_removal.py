@@ -32,6 +32,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parenthesized,
     parse_expression,
     plain_code,
+    product_factors,
     range_loop,
     render_code,
     replace_each,
@@ -253,7 +254,8 @@ def _block_of_offsets(offsets: cst.BaseExpression, launch: Launch, size: str) ->
     is_program = block in tiles and rest.endswith(f"*{block}") and not is_loops
     if not rest or rest in {*steps, *(n for n in whole if names_of & counts)}:
         return block
-    in_grid = _grid_counts(launch, size, block)
+    own = next((axis for axis in range(3) if rest == f"tl.program_id({axis})*{block}"), None)
+    in_grid = _grid_counts(launch, size, block, own)
     return block if in_grid and (rest in whole or (is_program and "+" not in rest)) else ""
 
 
@@ -273,17 +275,22 @@ def _ends_with(stop: cst.BaseExpression, size: str) -> bool:
     return render_code(stop) == size
 
 
-def _grid_counts(launch: Launch, size: str, block: str) -> bool:
-    """Tell whether a grid has as many programs as a size has blocks, along one of its indices."""
+def _grid_counts(launch: Launch, size: str, block: str, own: int | None) -> bool:
+    """Tell whether a grid has as many programs as a size has blocks, along one of its indices.
+
+    That index is an axis of its own, or else one factor of an axis that programs take apart.
+    """
     names = [in_launcher(parse_expression(name), launch) for name in (size, block)]
     if launch.axes is None or None in names:
         return False
-    codes = [compact_code(node) for node in names if node is not None]
-    numbers = {*_numbers_of_blocks(*codes), *_numbers_of_blocks(*(f"({code})" for code in codes))}
-    grid = " ".join(map(_plain, launch.axes))
-    counted = [render_code(value) for value in launch.arguments.values()]
-    grid += " ".join("".join(code.split()).replace("triton.cdiv", "tl.cdiv") for code in counted)
-    return any(number in grid for number in numbers)
+    codes = (f"({render_code(node)})" for node in names if node is not None)
+    numbers = {plain_code(parse_expression(code)) for code in _numbers_of_blocks(*codes)}
+    counts = [*launch.axes, *launch.arguments.values()]
+    if own is None:
+        counts = [parse_expression(code) for node in counts for code in product_factors(node)]
+    else:
+        counts = list(launch.axes[own : own + 1])
+    return any(plain_code(node).replace("triton.cdiv", "tl.cdiv") in numbers for node in counts)
 
 
 def _divisibility_test(size: str, block: str, launch: Launch) -> str | None:

@@ -166,6 +166,32 @@ def kernel(x):
     assert variant.split("def counts_even(")[1].count("tl.where(") == count
 
 
+@pytest.mark.parametrize(
+    ("grid", "is_known"),
+    [
+        ("n // 16", True),
+        ("(triton.cdiv(n, 16))", True),
+        ("triton.cdiv(n, 16) + 1", False),
+        ("triton.cdiv(n, 16) * 2", False),
+        ("1, triton.cdiv(n, 16)", False),
+    ],
+)
+def test_masks_leave_out_programs_beyond_the_blocks_of_a_size(grid, is_known):
+    source = f"""
+@triton.jit
+def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+
+def kernel(x):
+    n, y = x.numel(), torch.empty_like(x)
+    double[({grid},)](x, y, n, BLOCK=16)
+    return y
+"""
+    assert bool(variants(EvenSizes(), source, N=32)) is is_known
+
+
 PLACES = """
 @triton.jit
 def double(x, n):
