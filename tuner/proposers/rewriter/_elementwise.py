@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter._assignments import last_values
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import arguments_of
 from solkit.tuner.proposers.rewriter._lift_expressions import Lifting
+from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within
 from solkit.tuner.proposers.rewriter._nodes import (
     Node,
     Swap,
@@ -223,7 +224,7 @@ def tile_of(call: cst.Call, param: str, values: Values) -> _Tile | None:
     rows = [term for term in terms if any(factor.endswith(_ROWS) for factor in term)]
     columns = [term for term in terms if any(factor.endswith(_COLUMNS) for factor in term)]
     mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
-    conjuncts = () if mask is None else tuple(_conjuncts(mask, values))
+    conjuncts = () if mask is None else tuple(mask_parts(mask, values))
     if terms and not rows and not columns:
         return _Tile(call, "", "", (), False, False, offset, conjuncts)
     if not rows or not columns or any(term in columns for term in rows):
@@ -246,12 +247,13 @@ def _is_sum_of_tile(value: cst.BaseExpression, param: str, values: Values) -> bo
     )
 
 
-def _conjuncts(mask: cst.BaseExpression, values: Values) -> Iterator[str]:
+def mask_parts(mask: cst.BaseExpression, values: Values) -> Iterator[str]:
+    """Yield the conditions that a mask joins, as code."""
     if isinstance(mask, cst.Name) and mask.value in values:
-        yield from _conjuncts(values[mask.value], values)
+        yield from mask_parts(values[mask.value], values)
     elif is_operation(mask, cst.BitAnd):
-        yield from _conjuncts(mask.left, values)
-        yield from _conjuncts(mask.right, values)
+        yield from mask_parts(mask.left, values)
+        yield from mask_parts(mask.right, values)
     else:
         yield render_code(parenthesized(mask))
 
@@ -444,9 +446,19 @@ def _row_and_column(tile: _Tile, length: str, product: Launch) -> tuple[str, str
     if not tile.rows:
         ends = (compared_sides(parse_expression(code), "<") for code in tile.conjuncts)
         bounds = {(render_code(e[0]), _stride_of(e[1], product)) for e in ends if e is not None}
-        return parts if all(parts) and (parts[1], length) in bounds else None
+        is_row = all(parts) and (parts[1], length) in bounds
+        return (
+            (_along_tile(*parts, product), _along_tile(*parts[::-1], product)) if is_row else None
+        )
     spread = [any(code.endswith((_ROWS, _COLUMNS)) for code in part) for part in (rows, columns)]
     return parts if all(spread) else None
+
+
+def _along_tile(code: str, other: str, product: Launch) -> str:
+    """Return an index as a block: an access with a mask of the tile has no single pointer."""
+    node = parse_expression(code.replace(_MARK, ""))
+    is_block = lengths_within(node, lengths_of_names(product.function))
+    return code if is_block else f"{code} + 0 * ({other})"
 
 
 def _stride_of(node: cst.BaseExpression, product: Launch) -> str | None:
@@ -491,7 +503,7 @@ def _masked_access(
         present = set(map(_plain_code, conjuncts))
         own = [
             code
-            for code in _conjuncts(mask, {})
+            for code in mask_parts(mask, {})
             if _plain_code(render_code(substitute_names(parse_expression(code), alike)))
             not in present
         ]

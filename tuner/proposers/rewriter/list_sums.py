@@ -42,7 +42,9 @@ _TAKE_SIZES = frozenset(
     "next_power_of_2".split()
 )
 """Functions and methods that take a number as they take a tensor of one element."""
-_PLAIN = TENSOR_QUERIES | {*_REDUCTIONS, *"len isinstance int view reshape contiguous item".split()}
+_READ = TENSOR_QUERIES | {*_REDUCTIONS, "item"}
+"""Attributes that give neither the list, nor memory of the tensor, to anybody."""
+_PLAIN = _READ | {*"len isinstance int view reshape contiguous".split()}
 """Functions and methods that change neither a tensor nor a list, besides those of torch."""
 _BUILTINS = {*_REDUCTIONS, *"int list map set tuple type".split()}
 """Names that a choice between list and tensor reads: they must be Python's own."""
@@ -153,7 +155,7 @@ def _of_list(call: cst.Call, name: str) -> cst.BaseExpression:
     if func.attr.value == "item":
         func = cst.ensure_type(cst.ensure_type(func.value, cst.Call).func, cst.Attribute)
     reduction = func.attr.value
-    is_whole = f"type({name}) in (list, tuple) and set(map(type, {name})) <= {{int}}"
+    is_whole = f"type({name}) in (list, tuple) and set(map(type, {name})) == {{int}}"
     return parse_expression(f"({reduction}({name}) if {is_whole} else {render_code(call)})")
 
 
@@ -162,14 +164,20 @@ def _unchanged(lists: dict[str, str], node: cst.CSTNode) -> dict[str, str]:
     if not all(map(_is_plain, nodes_within(node))):
         return {}
     watched = {*lists, *lists.values()}
-    queries = (cst.Comparison, cst.ComparisonTarget, cst.Attribute)
     gone = {
         part.value
         for part, parent in _with_parents([node])
-        if isinstance(part, cst.Name) and part.value in watched and not isinstance(parent, queries)
-        if called_name(parent) not in ("len", "torch.tensor")
+        if isinstance(part, cst.Name) and part.value in watched and not _only_reads(parent)
     }
     return {tensor: name for tensor, name in lists.items() if not {tensor, name} & gone}
+
+
+def _only_reads(parent: cst.CSTNode) -> bool:
+    """Tell whether a node takes numbers of a list, or of a tensor, and hands neither on."""
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value in _READ
+    is_compared = isinstance(parent, (cst.Comparison, cst.ComparisonTarget))
+    return is_compared or called_name(parent) in ("len", "torch.tensor")
 
 
 def _with_parents(within: Sequence[cst.CSTNode]) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
@@ -209,32 +217,42 @@ def _is_sum(node: cst.BaseExpression) -> bool:
 
 def _are_sizes(name: str, body: Body) -> bool:
     """Tell whether all uses of a name are the same for a number as for a tensor that holds it."""
-    plain = (cst.Comparison, cst.ComparisonTarget, cst.AssignTarget, cst.Element)
-    for node, parent in _with_parents(body):
-        if isinstance(node, cst.Name) and node.value == name:
-            if not (isinstance(parent, plain) or _takes_size(parent, node)):
-                return False
-        elif isinstance(node, (cst.Tuple, cst.List, cst.Set)):
-            has_name = name in {render_code(element.value) for element in node.elements}
-            is_shape = isinstance(parent, cst.Index) or _takes_size(parent, node)
-            if has_name and not is_shape and not _is_grid(node, parent, body):
-                return False
-    return True
+    nodes = list(nodes_within(*body))
+    calls = [node for node in nodes if isinstance(node, cst.Call)]
+    shaped = [c for c in calls if called_name(c).split(".")[-1] in _TAKE_SIZES]
+    taken = [arg.value for call in shaped for arg in call.args]
+    launches = [c.func for c in calls if isinstance(c.func, cst.Subscript)]
+    indices = [element.slice for func in launches for element in func.slice]
+    grids = [index.value for index in indices if isinstance(index, cst.Index)]
+    choices = (cst.If, cst.IfExp, cst.While, cst.Assert)
+    taken += [side for n in nodes if isinstance(n, choices) for side in _compared(n.test)]
+    targets = {id(node.target) for node in nodes if isinstance(node, cst.AssignTarget)}
+    plain = targets | {id(part) for value in (*taken, *grids) for part in _listed(value)}
+    of_launches = targets | {id(grid) for grid in grids}
+    named = {name}
+    for binding in assignments_in(nodes_within(*body)):
+        own = [n for n in _listed(binding.value) if isinstance(n, cst.Name) and n.value == name]
+        if own and own[0] is not binding.value:
+            named.add(binding.target)
+            plain |= {id(part) for part in own}
+    uses = (node for node in nodes if isinstance(node, cst.Name) and node.value in named)
+    return all(id(node) in (plain if node.value == name else of_launches) for node in uses)
 
 
-def _takes_size(call: cst.CSTNode, argument: cst.CSTNode) -> bool:
-    """Tell whether a node is a call that takes an argument as a size, or as a shape."""
-    if not isinstance(call, cst.Call) or argument is call.func:
-        return False
-    return called_name(call).split(".")[-1] in _TAKE_SIZES
+def _listed(value: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return an expression; of a tuple, a list, or a function that returns one, the elements."""
+    value = value.body if isinstance(value, cst.Lambda) else value
+    if not isinstance(value, (cst.Tuple, cst.List)):
+        return [value]
+    return [element.value for element in value.elements]
 
 
-def _is_grid(node: cst.CSTNode, parent: cst.CSTNode, body: Body) -> bool:
-    """Tell whether a tuple, or a function that returns the tuple, is only used as an index."""
-    bindings = assignments_in(nodes_within(*body))
-    grids = {b.target for b in bindings if any(part is node for part in nodes_within(b.value))}
-    return isinstance(parent, (cst.Assign, cst.Lambda)) and all(
-        isinstance(user, (cst.Index, cst.AssignTarget))
-        for part, user in _with_parents(body)
-        if isinstance(part, cst.Name) and part.value in grids
-    )
+def _compared(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return what comparisons compare that alone decide a test."""
+    if isinstance(test, cst.BooleanOperation):
+        return [*_compared(test.left), *_compared(test.right)]
+    if isinstance(test, cst.UnaryOperation):
+        return _compared(test.expression)
+    if not isinstance(test, cst.Comparison):
+        return []
+    return [test.left, *(target.comparator for target in test.comparisons)]

@@ -33,9 +33,11 @@ from solkit.tuner.proposers.rewriter._elementwise import (
     as_elementwise,
     coordinates_at,
     inlined_at_tile,
+    mask_parts,
     sum_terms,
     tile_of,
 )
+from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, pointers_of
@@ -273,7 +275,13 @@ def _with_epilogue(between: _Between) -> str:
     inlined = result[1]
     if read in names_within(*elementwise.body) and not in_place:
         return ""
-    summed = parse_statement(f"{name} = {render_code(_without_type_of(value, written))}")
+    kept = {n: v for n, v in arguments_of(product).items() if in_place or n != written}
+    try:
+        kind = kept_type(between.allocation, launcher, kept)
+    except UnknownTypeError:
+        return ""
+    code = render_code(parenthesized(_without_type_of(value, written)))
+    summed = parse_statement(f"{name} = {code}" + (f".to({kind})" if kind else ""))
     whole = with_each(product.function.node, {id(statement): [summed, *inlined.body]})
     return _rewritten_file(between, product, whole, inlined, None if in_place else written)
 
@@ -300,14 +308,29 @@ def _bases(call: cst.Call, of: Elementwise) -> set[str]:
 def _with_loaded(elementwise: Elementwise, read: str, name: str) -> Elementwise:
     """Return a function with the product's sums, a name, where it loads them."""
     body: list[cst.BaseStatement] = []
+    stores = [call for s in elementwise.body for call in calls_within(s, "tl.store")]
     for statement in elementwise.body:
         pairs = [
-            (call, cst.Name(name))
+            (call, _filled(call, name, stores, elementwise))
             for call in calls_within(statement, "tl.load")
             if coordinates_at(call.args[0].value, read, elementwise) is not None
         ]
         body.append(replace_each(statement, pairs))
     return replace(elementwise, body=tuple(without_unused(body)))
+
+
+def _filled(
+    load: cst.Call, name: str, stores: Sequence[cst.Call], of: Elementwise
+) -> cst.BaseExpression:
+    """Return a name for what a load gives, with its fill where a store has elements of that."""
+    mask, fill = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
+    if mask is None or fill is None:
+        return cst.Name(name)
+    masks = [argument_of(store, 2, "mask") for store in stores]
+    stored = [set() if m is None else set(mask_parts(m, of.values)) for m in masks]
+    if all(parts.issuperset(mask_parts(mask, of.values)) for parts in stored):
+        return cst.Name(name)
+    return parse_expression(f"tl.where({render_code(mask)}, {name}, {render_code(fill)})")
 
 
 def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpression:

@@ -485,9 +485,21 @@ class _Window:
             if isinstance(operand, cst.Name):
                 operand = values.get(operand.value, operand)
             mask = argument_of(operand, 0) if called_name(operand) == "tl.where" else None
-            return mask is not None and self._has_bound(mask)
+            is_bounded = mask is not None and self._has_bound(mask)
+            return is_bounded and (not self.is_tiled or self._is_of_all_blocks(call, values))
         is_plain = name in _PLAIN or converted_value(call) is not None
         return is_plain or is_elementwise_call(name)
+
+    def _is_of_all_blocks(self, reduction: cst.Call, values: Values) -> bool:
+        """Tell whether atomics alone take a block's reduction: else it depends on the length."""
+        atomics = calls_within(self.function.node, *_ATOMICS)
+        taken = [argument_of(c, 1) for c in atomics if not self.varies(c.args[0].value)]
+        names = [node.value for node in taken if isinstance(node, cst.Name)]
+        return any(value is reduction for value in taken) or any(
+            value is reduction
+            and count_uses(self.function.node.body, name) == 1 + names.count(name) > 1
+            for name, value in values.items()
+        )
 
     # --------------------------------------------------------------------------- its launch
 

@@ -71,6 +71,8 @@ def test_no_tensor_is_asked_where_lists_hold_whole_numbers(monkeypatch):
         ("    longest =", "    lens += 1\n    longest ="),
         ("    longest =", "    lens.add_(1)\n    longest ="),
         ("    longest =", "    change(x)\n    longest ="),
+        ("    longest =", "    same = lens.view(-1)\n    same += 1\n    longest ="),
+        ("    longest =", "    same = lens.data\n    same += 1\n    longest ="),
         ("    longest =", "    lengths = [1]\n    longest ="),
         ("dtype=torch.int32)\n    if", "dtype=torch.int8)\n    if"),
         ("import torch", "from torch import *"),
@@ -87,7 +89,11 @@ def test_what_may_differ_from_the_list_is_asked_of_the_tensor(old, new):
 
 
 @pytest.mark.parametrize(
-    "use", ["return rows", "return out, rows", "launch[grid](out, rows)", "rows.to(x.device)"]
+    "use",
+    [
+        *("return rows", "launch[grid](out, rows)", "rows.to(x.device)", "return out, rows"),
+        *("return rows == 4", "return out[rows - 1]", "return out[rows, 0]", "return out[grid]"),
+    ],
 )
 def test_a_sum_that_is_used_as_a_tensor_stays_one(use):
     code = rewritten(PACKED.replace("launch[grid](out, lens)", use))

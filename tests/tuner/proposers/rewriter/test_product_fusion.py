@@ -282,3 +282,48 @@ def test_tensors_of_more_axes_than_a_products_tile_join_by_the_place_of_each_ele
     joined = variants(FuseProducts(), CHANNELS)[0]
     assert kernels_of(joined) == ["conv"]
     assert is_right(joined, CHANNELS)
+
+
+SUMS = """
+def reference(x, b):
+    sums = (3 * x).sum(0).int().float()  # towards 0, as it is stored
+    sums.view(-1)[-2:] = 4.0
+    return torch.relu(sums + b[:, None])
+
+
+def inputs(M=5, N=6, K=3, device="cuda"):
+    return torch.randn(K, M, N, device=device), torch.randn(M, device=device)
+
+
+@triton.jit
+def sums_kernel(x, s, M, N, K, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK], dtype=tl.float32)
+    for k in range(K):
+        acc += 3 * tl.load(x + (k * M + row) * N + c, mask=c < N, other=0.0)
+    tl.store(s + row * N + c, acc, mask=c < N)
+
+
+@triton.jit
+def relu_kernel(s, b, out, count, N, BLOCK: tl.constexpr):
+    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(s + e, mask=e < count - 2, other=4)
+    v = v + tl.load(b + e // N, mask=e < count)
+    tl.store(out + e, tl.maximum(v, 0.0), mask=e < count)
+
+
+def kernel(x, b):
+    K, M, N = x.shape
+    s = torch.empty(M, N, dtype=torch.int32, device=x.device)
+    out = torch.empty(M, N, device=x.device)
+    sums_kernel[(M,)](x, s, M, N, K, BLOCK=triton.next_power_of_2(N))
+    relu_kernel[(triton.cdiv(M * N, 64),)](s, b, out, M * N, N, BLOCK=64)
+    return out
+"""
+
+
+def test_what_follows_sums_gets_them_as_memory_holds_them(is_right):
+    (variant,) = variants(FuseProducts(), SUMS, M=5, N=6, K=3)
+    assert kernels_of(variant) == ["sums_kernel"]
+    assert is_right(variant, SUMS, M=5, N=6, K=3)
