@@ -24,8 +24,8 @@ def made_pool():
         "params": np.array([canonical({"BLOCK": n}) for n in range(32)]),
         "implementation": np.repeat(["plain", "tiled", "split", "whole"], 8),
     }
-    told = Forecasts(times, times / 1.2, times * 1.2, np.ones(32), np.zeros(32, bool))
-    return bench.Pool("made", range(32), SimpleNamespace(about=about, time_ms=times), told)
+    forecasts = Forecasts(times, times / 1.2, times * 1.2, np.ones(32), np.zeros(32, bool))
+    return bench.Pool("made", range(32), SimpleNamespace(about=about, time_ms=times), forecasts)
 
 
 def test_forecasts_that_are_right_need_few_measurements_and_a_random_order_more():

@@ -114,8 +114,8 @@ def test_states_that_fp32_does_not_hold_do_not_run(trials):
 def test_a_vector_is_no_scale_of_a_whole_block():
     source = STATES.replace("v_ptr + at * E + e)", "v_ptr + at * E + e).to(tl.float32) * weights")
     for weights, uses in (("tl.load(v_ptr + e)", 1), ("tl.load(v_ptr)", 3)):
-        made = f"    weights = {weights}\n    for t in range(T):"
-        (variant,) = variants(Chunks(), source.replace("    for t in range(T):", made), **SIZES)
+        loop = f"    weights = {weights}\n    for t in range(T):"
+        (variant,) = variants(Chunks(), source.replace("    for t in range(T):", loop), **SIZES)
         assert variant.count("* weights") == uses
 
 
