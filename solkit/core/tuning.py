@@ -124,7 +124,7 @@ class Stopped(str, enum.Enum):
     """The next measurement is expected to save less than is worth a measurement, and a clearly
     faster configuration is unlikely."""
     EXHAUSTED = "exhausted"
-    """Every configuration was measured."""
+    """Nothing is left to measure."""
     NOTHING_RUNS = "nothing_runs"
     """One configuration after the other could not be measured, without being at fault."""
     FAILS_ALIKE = "fails_alike"

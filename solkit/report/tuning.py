@@ -36,7 +36,7 @@ _MOST_EQUALS = 3  # listed on a line
 _STOPPED = {
     Stopped.SPEED_OF_LIGHT: "it is as near to the speed of light as was asked for",
     Stopped.EXPECTED_GAIN: "little is left to save",
-    Stopped.EXHAUSTED: "every configuration was measured",
+    Stopped.EXHAUSTED: "nothing is left to measure",
     Stopped.NOTHING_RUNS: "nothing could be measured",
     Stopped.FAILS_ALIKE: "every configuration fails for the same reason",
     Stopped.SMALL_SHARE: "it could save too little of all kernels' time",

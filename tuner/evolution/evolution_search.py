@@ -62,7 +62,7 @@ from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
 from solkit.tuner.evolution.bandit import Bandit
 from solkit.tuner.evolution.population_archive import Archive
 from solkit.tuner.evolution.practising import finalists
-from solkit.tuner.evolution.shared_faults import shared_fault
+from solkit.tuner.evolution.shared_faults import fault_of_all, shared_fault
 from solkit.tuner.evolution.variant_evaluator import (
     Ranking,
     Study,
@@ -210,6 +210,7 @@ class EvolutionSearch:
             return Stopped.INTERRUPTED
         finally:
             self._is_over = True
+            self.notes += [note] if (note := fault_of_all(self.archive)) else []
 
     def adopt_measurement(self, variant: Variant, point: Point, result: VariantOutcome) -> None:
         """Take over what an earlier run measured."""
@@ -526,8 +527,13 @@ class EvolutionSearch:
         return self._frontier.better_chance() >= TaskSettings.better_chance
 
     def better_chance(self) -> float | None:
-        """Return the chance that a ranked candidate is clearly faster; ``None`` if unknown."""
-        return self._frontier.better_chance() if self._frontier.best_ms is not None else None
+        """Return the chance that a ranked candidate is clearly faster; ``None`` if unknown.
+
+        It says nothing where nothing but the original could be ranked.
+        """
+        is_known = self._frontier.best_ms is not None
+        is_known &= self.measured > 1 or bool(self._frontier.remaining())
+        return self._frontier.better_chance() if is_known else None
 
     def _wants_proposals(self) -> bool:
         due = self._since_round >= _PER_ROUND or self._is_starved() or not self._promises_gain()

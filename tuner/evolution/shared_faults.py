@@ -18,6 +18,8 @@ _ENOUGH = 3
 _FORM = "the form of all"
 _VARIES = re.compile(r"; at \S+:\d+ in |\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 """A place in a variant's own file, and a number."""
+_PLACE = re.compile(r"\S*\.py(?::\d+)?: ")
+"""The file of a variant's own, which a reason names."""
 
 
 def shared_fault(variant: Variant, archive: Iterable[Bred]) -> str:
@@ -38,6 +40,19 @@ def shared_fault(variant: Variant, archive: Iterable[Bred]) -> str:
         if alike >= _ENOUGH:
             return f"{alike} variants that share {step} with it fail alike"
     return ""
+
+
+def fault_of_all(archive: Iterable[Bred]) -> str:
+    """Return why no variant was measured, as a sentence; empty if one was, or may still be."""
+    variants = [bred for bred in archive if bred.variant.parent is not None]
+    reasons = [_PLACE.sub("", bred.why) for bred in variants]
+    if not variants or not all(reasons) or any(bred.measured for bred in variants):
+        return ""
+    alike = [_VARIES.sub("…", reason) for reason in reasons]
+    most = max(map(alike.count, alike))
+    reason = next(r for r, form in zip(reasons, alike, strict=True) if alike.count(form) == most)
+    shared = "" if most == 1 else f", {most} of them for one reason"
+    return f"None of {len(variants)} proposed variants was measured{shared}: {reason.rstrip('.')}."
 
 
 def _steps(variant: Variant) -> tuple[str, ...]:

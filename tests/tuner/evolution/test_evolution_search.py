@@ -286,6 +286,24 @@ def test_what_cannot_be_ranked_says_why():
     assert len(world.measured) == 2
 
 
+def test_a_search_whose_variants_all_fail_before_they_are_measured_says_so_and_why():
+    class Unloadable(World):
+        def rank(self, variants, otherwise_ms):
+            whys = {v.id: f"/tmp/{v.id}.py:9: no name {v.source[-1]}" for v in variants}
+            return Ranking([], {name: why for name, why in whys.items() if name != first})
+
+    first = variant_id("1.0 plain")
+    breeding, stopped, _ = bred(Proposer("0.2 a", "0.22 a", "0.4 b"), world=Unloadable())
+    assert (stopped, breeding.measured) == (Stopped.EXHAUSTED, 1)
+    (note,) = breeding.notes
+    shared = "None of 3 proposed variants was measured, 2 of them for one reason: no name a."
+    assert note == shared
+    assert breeding.better_chance() is None
+    other, *_ = bred(Proposer("0.2 a", "0.4 broken"))
+    assert not other.notes
+    assert other.better_chance() is not None
+
+
 def test_a_proposer_is_told_what_was_tried_and_what_it_gave():
     class Endless(Proposer):
         def propose(self, brief):

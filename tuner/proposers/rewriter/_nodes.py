@@ -13,7 +13,7 @@ import operator
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeGuard, TypeVar, cast
 
@@ -408,6 +408,21 @@ def _assigned_within(within: cst.CSTNode) -> tuple[str, ...]:
     kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr)
     targets = (node.target for node in nodes_within(within) if isinstance(node, kinds))
     return tuple(name for target in targets for name in names_within(target))
+
+
+def imported_name(alias: cst.ImportAlias) -> str:
+    """Return the name that an import's part binds."""
+    return alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
+
+
+def reached_names(parts: Mapping[str, Collection[str]], name: str) -> set[str]:
+    """Return a name with all that it leads to among others, each with the names in its code."""
+    reached, pending = set[str](), [name]
+    while pending:
+        name = pending.pop()
+        reached.add(name)
+        pending += sorted((parts.keys() & parts.get(name, ())) - reached)
+    return reached
 
 
 def expression_statement(statement: cst.CSTNode) -> cst.BaseExpression | None:

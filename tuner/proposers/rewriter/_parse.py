@@ -21,6 +21,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     nodes_within,
     parse_expression,
     range_loop,
+    reached_names,
     render_code,
     single_assignment,
     statements_of,
@@ -183,12 +184,7 @@ class KernelText:
             for node in self.tree.body
             if isinstance(node, cst.FunctionDef)
         }
-        reached, pending = set[str](), [self.launcher.name.value]
-        while pending:
-            name = pending.pop()
-            reached.add(name)
-            pending += sorted((bodies.get(name, set()) & bodies.keys()) - reached)
-        return reached
+        return reached_names(bodies, self.launcher.name.value)
 
     @cached_property
     def used(self) -> dict[str, JitFunction]:

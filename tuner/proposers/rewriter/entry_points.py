@@ -18,7 +18,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import libcst as cst
-from libcst.metadata import Assignment, GlobalScope, MetadataWrapper, ScopeProvider
+from libcst.metadata import (
+    Assignment,
+    ClassScope,
+    GlobalScope,
+    MetadataWrapper,
+    Scope,
+    ScopeProvider,
+)
 
 from solkit.core import Value
 from solkit.core.proposals import EntryPoint
@@ -29,6 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     free_name,
+    imported_name,
     is_docstring,
     names_within,
     nodes_within,
@@ -69,7 +77,7 @@ def entry_point(source: str, path: str, params: Mapping[str, Value]) -> EntryPoi
         params: those that may be tuned, by name.
     """
     tree = _parsed(source)
-    owner = None if tree is None else _owner(tree, _KERNEL)
+    owner = None if tree is None else _owner(tree)
     entry = None if owner is None else _entry_of(owner)
     if entry is None:
         return None
@@ -102,10 +110,12 @@ def with_program(
     if tree is None or added is None or (renamed := _renamed(tree, added)) is None:
         return ""
     before, names = renamed
-    owner = _owner(before, names.get(_KERNEL, _KERNEL))
+    if (own_owner := _owner(tree)) is None:
+        return ""
+    own_name = own_owner.name.value
+    owner = _defined(before, names.get(own_name, own_name))
     entry = None if owner is None else _entry_of(owner)
-    own_owner = _owner(tree, _KERNEL)
-    if owner is None or entry is None or own_owner is None:
+    if owner is None or entry is None:
         return ""
     public, taken = _entry_of(own_owner), names_within(before, added)
     assert public is not None
@@ -141,11 +151,17 @@ def _before(name: str) -> str:
 # ------------------------------------------------------------------------------- the entry point
 
 
-def _owner(tree: cst.Module, kernel: str) -> cst.FunctionDef | cst.ClassDef | None:
+def _owner(tree: cst.Module) -> cst.FunctionDef | cst.ClassDef | None:
     """Return the entry point, or the class that has it."""
-    if (entry := entry_statement(tree)) is not None:
-        return entry
-    return next((f for f in _functions(tree.body) if f.name.value == kernel), None)
+    kernel = _defined(tree, _KERNEL)
+    return entry_statement(tree) or (kernel if isinstance(kernel, cst.FunctionDef) else None)
+
+
+def _defined(tree: cst.Module, name: str) -> cst.FunctionDef | cst.ClassDef | None:
+    """Return the function or class that a name stands for: of several, the last."""
+    kinds = (cst.FunctionDef, cst.ClassDef)
+    defined = (s for s in reversed(tree.body) if isinstance(s, kinds))
+    return next((s for s in defined if s.name.value == name), None)
 
 
 def _functions(body: Sequence[cst.CSTNode]) -> list[cst.FunctionDef]:
@@ -235,7 +251,7 @@ def _with_names(tree: cst.Module, names: Mapping[str, str]) -> cst.Module | None
         if isinstance(node, cst.ImportAlias):
             if node.asname is None and not isinstance(node.name, cst.Name):
                 return None
-            new = cst.Name(names[_bound_by(node)])
+            new = cst.Name(names[imported_name(node)])
             changed = cst.ImportAlias(node.name, cst.AsName(new), node.comma)
         else:
             changed = node.with_changes(value=names[node.value])
@@ -252,21 +268,27 @@ def _nodes_of_names(
         if isinstance(node, (cst.Import, cst.ImportFrom)) and not isinstance(
             node.names, cst.ImportStar
         ):
-            yield from (alias for alias in node.names if _bound_by(alias) in names)
+            yield from (alias for alias in node.names if imported_name(alias) in names)
         elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
             yield node.name
         elif isinstance(node, cst.Name):
             yield node
-        read = (access.node for access in assignment.references)
+        read = (a.node for a in assignment.references if not _is_local(assignment.name, a.scope))
         yield from (node for node in read if isinstance(node, cst.Name))
     for node in nodes_within(tree):
         if isinstance(node, cst.Global):
             yield from (item.name for item in node.names if item.name.value in names)
 
 
-def _bound_by(alias: cst.ImportAlias) -> str:
-    """Return the name that an import's part binds."""
-    return alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
+def _is_local(name: str, scope: Scope) -> bool:
+    """Tell whether a name that a scope reads is local to a function around.
+
+    libcst also lists the top level's for it where the read and the assignment are one statement.
+    """
+    if isinstance(scope, GlobalScope):
+        return False
+    is_local = not isinstance(scope, ClassScope) and name in scope.assignments
+    return is_local or _is_local(name, scope.parent)
 
 
 def _is_ambiguous(

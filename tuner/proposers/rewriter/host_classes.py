@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     replace_each,
     single_assignment,
     statements_of,
+    substitute_names,
     with_body,
     with_each,
 )
@@ -213,12 +214,12 @@ def _called(
 ) -> _Method | None:
     """Return a method with the attributes that ``__init__`` sets as names of its own."""
     own = method.params.params[0].name.value if method.params.params else ""
-    begin: list[tuple[str, str] | None] = [*_constants_of(node)]
-    begin += [] if init is None else _attributes_set(init)
+    begin: list[tuple[str, _STATEMENT] | None] = [*_constants_of(node)]
+    begin += [] if init is None else _parts_of_init(init)
     if not own or None in begin:
         return None
-    set_names = {name for pair in begin if pair is not None for name in pair[:1]}
-    ahead = [parse_statement(f"own_at_{p[0]} = {p[1]}") for p in begin if p is not None]
+    set_names = {name for part in begin if part is not None for name in part[:1]}
+    ahead = [statement for part in begin if part is not None for statement in part[1:]]
     body = _with_own_names(statements_of(method), own, set_names)
     if body is None:
         return None
@@ -236,23 +237,37 @@ def _has_star(function: cst.FunctionDef) -> bool:
     return isinstance(function.params.star_arg, cst.Param)
 
 
-def _constants_of(node: cst.ClassDef) -> Iterator[tuple[str, str]]:
-    """Yield the names that a class's body binds to literals, with their code."""
+def _constants_of(node: cst.ClassDef) -> Iterator[tuple[str, _STATEMENT]]:
+    """Yield the names that a class's body binds to literals, each with its statement."""
     for binding in assignments_in(statements_of(node)):
         if any(
             isinstance(n, (cst.Name, cst.Call, cst.Lambda)) for n in nodes_within(binding.value)
         ):
             continue
-        yield binding.target, render_code(binding.value)
+        yield binding.target, _set(binding.target, binding.value)
 
 
-def _attributes_set(init: cst.FunctionDef) -> Iterator[tuple[str, str] | None]:
-    """Yield names of attributes with the code of their values; ``None`` for what is more."""
+def _set(name: str, value: cst.BaseExpression) -> _STATEMENT:
+    return parse_statement(f"own_at_{name} = {render_code(value)}")
+
+
+def _parts_of_init(init: cst.FunctionDef) -> Iterator[tuple[str, _STATEMENT] | None]:
+    """Yield names of attributes with their statements; ``None`` for what is more.
+
+    A check of the arguments has no name.
+    """
     own = init.params.params[0].name.value
     params = {p.name.value: cst.Name(f"own_{p.name.value}") for p in init.params.params[1:]}
     for statement in unpacked_statements(statements_of(init)):
         text = render_code(statement).strip()
         if text == "super().__init__()" or text.startswith(('"""', "pass")):
+            continue
+        if (test := _test_of(statement)) is not None:
+            is_pure = not any(isinstance(n, (cst.Call, cst.Lambda)) for n in nodes_within(test))
+            if own in names_within(statement) or not is_pure:
+                yield None
+                return
+            yield "", substitute_names(statement, params)
             continue
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         if not isinstance(small, cst.Assign) or len(small.targets) != 1:
@@ -264,12 +279,17 @@ def _attributes_set(init: cst.FunctionDef) -> Iterator[tuple[str, str] | None]:
         if not name.isidentifier() or name == target or own in names_within(value) or not pure:
             yield None
             return
-        pairs = [
-            (n, params[n.value])
-            for n in nodes_within(value)
-            if isinstance(n, cst.Name) and n.value in params
-        ]
-        yield name, render_code(replace_each(value, pairs))
+        yield name, _set(name, substitute_names(value, params))
+
+
+def _test_of(statement: _STATEMENT) -> cst.BaseExpression | None:
+    """Return what a statement tests that does nothing but to raise an error."""
+    if isinstance(statement, cst.If) and statement.orelse is None:
+        body = statements_of(statement)
+        raises = len(body) == 1 and render_code(body[0]).strip().startswith("raise ")
+        return statement.test if raises else None
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return small.test if isinstance(small, cst.Assert) else None
 
 
 def _with_own_names(body: Body, own: str, attributes: set[str]) -> list[cst.BaseStatement] | None:

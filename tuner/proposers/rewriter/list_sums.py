@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     child_nodes,
+    imported_name,
     integer_literal,
     nodes_within,
     parse_expression,
@@ -74,7 +75,7 @@ def _bound_names(tree: cst.Module) -> Iterator[str]:
         if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Param)):
             yield render_code(node.name)
         elif isinstance(node, cst.ImportAlias):
-            yield node.evaluated_alias or node.evaluated_name
+            yield imported_name(node)
         elif isinstance(node, cst.ImportStar):
             yield from _BUILTINS
 

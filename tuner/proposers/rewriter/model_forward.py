@@ -22,10 +22,12 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     calls_within,
+    imported_name,
     names_within,
     nodes_within,
     numbered_name,
     parse_statements,
+    reached_names,
     replace_each,
     statements_of,
     substitute_names,
@@ -36,7 +38,10 @@ _WHOLE, _NAME_OF_WHOLE = "", "model"
 """Replaces an attribute's name for the object itself, where ``forward`` passes it to functions."""
 _MODEL, _FORWARD, _FUNCTION = "ModelNew", "forward", "kernel"
 _RUN = "run"
-_OTHER_FORMS = {"reference", "inputs", "LAUNCH"}
+_NATIVE = {"reference", "inputs"}
+"""Names by which a file says that its ``kernel`` is what is measured, as `kernelfiles` reads it."""
+_PROBLEM_OF_MODEL = "get_inputs"
+_OTHER_FORMS = {*_NATIVE, "LAUNCH"}
 """Names by which a file says that ``run`` is a function of its own, and no entry point."""
 
 
@@ -65,14 +70,28 @@ def with_model_function(tree: cst.Module) -> cst.Module:
 
 
 def entry_statement(tree: cst.Module) -> cst.ClassDef | cst.FunctionDef | None:
-    """Return the class `ModelNew` or the function ``run``, if it is what is measured."""
+    """Return the class `ModelNew` or the function ``run``, if it is what is measured.
+
+    A ``kernel`` for a ``reference`` and ``inputs`` only uses a class of such a name. So does one
+    that leads to the class, whose problem may be another file: no model runs inside itself.
+    """
     kinds = (cst.ClassDef, cst.FunctionDef)
     bound = {s.name.value: s for s in tree.body if isinstance(s, kinds)}
+    lines = _plain_lines(tree)
     model, run = bound.get(_MODEL), bound.get(_RUN)
+    parts = {name: names_within(s) for s in (*lines, *bound.values()) for name in _bound_by(s)}
     if isinstance(model, cst.ClassDef):
-        return model
-    others = bound.keys() | set(assigned_names(*_plain_lines(tree)))
-    return run if isinstance(run, cst.FunctionDef) and not others & _OTHER_FORMS else None
+        is_native = {_FUNCTION, *_NATIVE} <= parts.keys() and _PROBLEM_OF_MODEL not in parts
+        return None if is_native or _MODEL in reached_names(parts, _FUNCTION) else model
+    return run if isinstance(run, cst.FunctionDef) and not parts.keys() & _OTHER_FORMS else None
+
+
+def _bound_by(statement: cst.CSTNode) -> list[str]:
+    """Return the names that a statement of the top level binds."""
+    if isinstance(statement, (cst.ClassDef, cst.FunctionDef)):
+        return [statement.name.value]
+    imports = (node for node in nodes_within(statement) if isinstance(node, cst.ImportAlias))
+    return [*assigned_names(statement), *map(imported_name, imports)]
 
 
 def _plain_lines(tree: cst.Module) -> list[cst.SimpleStatementLine]:

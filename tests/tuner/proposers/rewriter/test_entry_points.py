@@ -159,6 +159,38 @@ def test_rewrites_leave_the_originals_launches_as_they_are():
     assert all(part in render_module(tuned.tree) for part in before)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "kernel = x\n    kernel = abs(kernel)\n    return kernel",
+        "kernel = x\n    kernel += len(f'{kernel}') * 0\n    return kernel",
+        "kernel, x = x, 0\n    for kernel in (kernel, kernel):\n        pass\n    return kernel",
+        "kernel = x\n\n    def f():\n        return kernel\n    kernel = f()\n    return kernel",
+        "kernel = x\n    kernel = (lambda kernel=kernel: kernel)()\n    return kernel",
+        "kernel = x\n    kernel = [kernel for _ in 'a'][0]\n    return kernel",
+    ],
+)
+def test_a_local_name_may_be_the_entry_points(body):
+    text = NATIVE.replace("return x + 100", body)
+    kernel = run(joined(text, PROGRAM, "x == 3", {"BLOCK": 32}))["kernel"]
+    assert kernel(4) == ["original", 4, 2, 0, 32]
+
+
+def test_a_model_that_a_kernel_builds_is_no_entry_point():
+    text = MODEL.replace("def kernel(x):", "def launch(x):").replace(
+        "return kernel", "return launch"
+    )
+    text += "\n\ndef kernel(x):\n    return ModelNew(2).forward(x)\n"
+    entry = entry_point(text, "k.py", {})
+    assert entry is not None
+    assert entry.init is None
+    own = run(
+        joined(text, PROGRAM.replace("x, scale, *,", "x, *,").replace("scale, X", "X"), "x == 3")
+    )
+    assert own["kernel"](3) == ["program", -3, 1]
+    assert own["kernel"](4) == ["original", 6]
+
+
 def test_the_space_is_the_programs():
     space = run(joined(NATIVE, PROGRAM, "True"))
     assert space["SPACE"] == {"XBLOCK": [1, 2]}

@@ -1,6 +1,7 @@
 """Classes that only launch are read as functions."""
 
 import pytest
+import torch
 from rewriting import HEADER
 
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
@@ -85,8 +86,28 @@ def test_attributes_may_be_set_together():
 
 
 @pytest.mark.parametrize(
+    "checks",
+    [
+        "if block < least:\n            raise ValueError(f'{block} is too small')",
+        "assert block >= least, str(block)",
+    ],
+)
+def test_checks_of_an_objects_arguments_are_made_where_it_is_called(checks, is_right):
+    checked = f"{checks}\n        self.block = block"
+    source = CALLED.replace("block=64)", "block, least=16)").replace("self.block = block", checked)
+    assert launches(source) == [("double", "kernel")]
+    assert is_right(canonical_form(HEADER + source), source, n=300)
+    of_size = canonical_form(HEADER + source.replace("block=32", "x.numel()"))
+    names = {}
+    exec(of_size.replace("@triton.jit\n", ""), names)
+    with pytest.raises((ValueError, AssertionError), match="15"):
+        names["kernel"](torch.ones(15))
+
+
+@pytest.mark.parametrize(
     ("source", "old", "new"),
     [
+        (CALLED, "self.block = block", "assert permitted(block)\n        self.block = block"),
         (AUTOGRAD, "return Double.apply(x)", "y = Double.apply(x)\n    y.backward()\n    return y"),
         (AUTOGRAD, "ctx.n = x.numel", "ctx.n = x.numel\n        y += ctx.n"),
         (CALLED, "self.block = block", "self.block = block\n        self.calls = count()"),

@@ -11,6 +11,7 @@ from rewriting import HEADER
 from solkit.tuner.proposers.rewriter._nodes import render_module
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 MODEL = """
 def shifted(x, by):
@@ -158,3 +159,65 @@ def test_a_solution_in_the_form_stays():
 )
 def test_other_functions_called_run_stay(old, new):
     assert "**params" not in canonical_form(HEADER + RUN.replace(old, new))
+
+
+NATIVE = """
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, block=64):
+        super().__init__()
+        if block % 16:
+            raise ValueError("a block of whole vectors, please")
+        self.block = block
+        self.OPTION = 1
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        grid = (triton.cdiv(x.numel(), self.block),)
+        double[grid](x, y, x.numel(), BLOCK=self.block, OPTION=self.OPTION)
+        return y
+
+
+def reference(x):
+    return x * 2
+
+
+def inputs(n=300, device="cuda"):
+    return (torch.randn(n, device=device),)
+
+
+def kernel(x):
+    return ModelNew(32)(x)
+"""
+PROBLEM = NATIVE[NATIVE.index("def reference") : NATIVE.index("def kernel")]
+
+
+@pytest.mark.parametrize("option", ["num_warps", "num_stages", "num_ctas", "maxnreg"])
+def test_a_native_kernel_keeps_its_arguments_though_a_model_launches_for_it(option, is_right):
+    source = NATIVE.replace("OPTION", option)
+    text = parse_kernel(lifted_constants(parse_kernel(canonical_form(HEADER + source))))
+    assert [param.name.value for param in text.launcher.params.params] == ["x"]
+    assert text.launcher.params.kwonly_params  # what can be tuned
+    assert [launch.launcher.name.value for launch in text.single] == ["kernel"]
+    assert is_right(render_module(text.tree), source, n=300)
+
+
+@pytest.mark.parametrize(
+    ("of_problem", "kernel"),
+    [
+        ("from problem import inputs, reference\n\n\n", "return ModelNew(32)(x)"),
+        ("", "return ModelNew(32)(x)"),  # the problem is another file
+        ("MODEL = ModelNew(32)\n\n\n", "return MODEL(x)"),
+        ("def built():\n    return ModelNew(32)\n\n\n", "return built()(x)"),
+    ],
+)
+def test_a_kernel_that_leads_to_a_model_is_what_is_measured(of_problem, kernel):
+    source = NATIVE.replace(PROBLEM, of_problem).replace("return ModelNew(32)(x)", kernel)
+    text = canonical_form(HEADER + source.replace("OPTION", "num_warps"))
+    assert "def kernel(x):" in text
+    assert "**params" not in text
