@@ -22,6 +22,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     has_assignment,
+    in_place_of,
     launch_line,
     options_of,
     with_params,
@@ -323,14 +324,11 @@ def _filled(
     load: cst.Call, name: str, stores: Sequence[cst.Call], of: Elementwise
 ) -> cst.BaseExpression:
     """Return a name for what a load gives, with its fill where a store has elements of that."""
-    mask, fill = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
-    if mask is None or fill is None:
-        return cst.Name(name)
-    masks = [argument_of(store, 2, "mask") for store in stores]
+    mask, masks = argument_of(load, 1, "mask"), [argument_of(s, 2, "mask") for s in stores]
     stored = [set() if m is None else set(mask_parts(m, of.values)) for m in masks]
-    if all(parts.issuperset(mask_parts(mask, of.values)) for parts in stored):
+    if mask is None or all(parts.issuperset(mask_parts(mask, of.values)) for parts in stored):
         return cst.Name(name)
-    return parse_expression(f"tl.where({render_code(mask)}, {name}, {render_code(fill)})")
+    return in_place_of(load, name)
 
 
 def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpression:
