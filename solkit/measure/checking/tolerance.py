@@ -43,10 +43,11 @@ in bf16, of normal inputs on a CPU, the reference itself breaks the rule above a
 times; with 16 draws at 10.
 
 A place of a maximum, a choice of experts or what is gathered by one jumps where values are equal or
-nearly so: which of two equal ones comes first is no kernel's fault. So elements pass that follow
-the rule around the output of *some* nearby inputs. If some of an output's elements break it,
-further draws are made, until all pass or there is no sense in more: a draw puts two equal values
-in the other order once in four times.
+nearly so: which of two equal ones comes first is no kernel's fault. So elements pass that the
+reference gives with the candidate's own choices, where these are right
+(`solkit.measure.checking.choices`), or that follow the rule around the output of *some* nearby
+inputs. If some of an output's elements break it, further draws are made, until all pass or there is
+no sense in more: a draw puts two equal values in the other order once in four times.
 
 Where wide arithmetic gives (almost) zero, the reference's own value may be nothing but rounding: a
 softmax's sum less one. There any value passes that is as small as the roundings of a few numbers of
@@ -57,6 +58,8 @@ the inputs' size, an exact zero included::
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -171,6 +174,7 @@ class Standard:
             are they.
         nearby: gives the reference's outputs in wide arithmetic on nearby inputs, by the number of
             a draw; ``None`` if there are none.
+        as_chosen: gives the reference's outputs with the right choices among given places.
     """
 
     def __init__(
@@ -183,9 +187,10 @@ class Standard:
         sums_coarsely: bool = False,
         usual_levels: Sequence[float] | None = None,
         nearby: Callable[[int], Sequence[torch.Tensor]] | None = None,
+        as_chosen: Callable[[torch.Tensor], Sequence[torch.Tensor]] | None = None,
     ) -> None:
         self._want, self._tolerance, self._check = want, tolerance, check
-        self._nearby = nearby
+        self._nearby, self._as_chosen = nearby, as_chosen
         self._usual_levels = usual_levels
         self._scale, self._least = scale, MARGIN * ROUNDOFF["bfloat16"] * sums_coarsely
         self._exact = exact if exact is not None and len(exact) == len(want) else None
@@ -243,6 +248,7 @@ class Standard:
         """Compare outputs; `draws` tells whether further nearby inputs are drawn for ties."""
         errors: list[str] = []
         max_error = 0.0
+        chosen = functools.cache(lambda: self._chosen_outputs(got))
         if len(got) != len(self._want):
             errors.append(f"{len(got)} output(s); the reference has {len(self._want)}")
         for index, (mine, theirs) in enumerate(zip(got, self._want, strict=False)):
@@ -255,23 +261,48 @@ class Standard:
                 rule = self._output_rule(index)
                 tally = _tally_mismatches(mine, theirs, rule)
                 if draws and not tally.is_within(theirs, rule):
-                    rule, tally = self._near_ties(index, mine, rule, tally)
+                    rule, tally = self._near_ties(index, mine, rule, tally, chosen())
                 max_error = max(max_error, tally.max_error)
                 if not tally.is_within(theirs, rule):
                     admitted = _admitting_tolerance(mine, theirs, rule, tally.worst)
                     errors.append(f"{where}: {tally.describe(theirs, rule)}{admitted}")
         return Comparison(max_error, tuple(errors))
 
+    def _chosen_outputs(self, got: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
+        """Return the reference's outputs with the right choices of each output of integers."""
+        runs: list[Sequence[torch.Tensor]] = []
+        if (choose := self._as_chosen) is None:
+            return runs
+        for places in got:
+            if not is_inexact(places) and places.dtype is not torch.bool:
+                with contextlib.suppress(Exception):  # user code
+                    runs.append(choose(places))
+        return runs
+
     def _near_ties(
-        self, index: int, got: torch.Tensor, rule: _Rule, tally: _Tally
+        self,
+        index: int,
+        got: torch.Tensor,
+        rule: _Rule,
+        tally: _Tally,
+        chosen: Sequence[Sequence[torch.Tensor]],
     ) -> tuple[_Rule, _Tally]:
-        """Return rule and tally with the elements excused that are right for nearby inputs."""
-        want, first = self._want[index], tally.mismatched
-        if self._nearby is None or first > max(_FEW_BROKEN, _MOST_BROKEN * want.numel()):
-            return rule, tally
+        """Return rule and tally with the elements excused that are right for near values.
+
+        These are the outputs of `chosen` runs, and of nearby inputs.
+        """
+        want = self._want[index]
         mine = _flat_parts(got)
         excused = torch.zeros(mine.shape, dtype=torch.bool, device=mine.device)
         near_rule, near_tally = replace(rule, excused=excused), tally
+        for outputs in chosen:
+            if outputs[index].shape == want.shape:
+                _excuse(excused, mine, _flat_parts(outputs[index]), rule)
+                near_tally = _tally_mismatches(got, want, near_rule)
+        first = near_tally.mismatched
+        many = first > max(_FEW_BROKEN, _MOST_BROKEN * want.numel())
+        if self._nearby is None or many or near_tally.is_within(want, near_rule):
+            return near_rule, near_tally
         begun_s = time.monotonic()
         for draw in range(_MOST_DRAWS):
             try:

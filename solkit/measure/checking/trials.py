@@ -15,6 +15,7 @@ from solkit.core import Tolerance, Value
 from solkit.errors import MemoryLimitError, UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.choices import outputs_as_chosen
 from solkit.measure.checking.chunked_tensors import count_elements, flat_elements, part_slices
 from solkit.measure.checking.distributions import (
     DISTRIBUTIONS,
@@ -87,6 +88,7 @@ class Trial:
                 sums_coarsely=any(map(_is_fp8, leaves)),
                 usual_levels=self.usual_levels,
                 nearby=self._nearby_outputs(),
+                as_chosen=self._outputs_as_chosen(tolerance),
             )
         return self._standards[tolerance]
 
@@ -102,6 +104,14 @@ class Trial:
         is_fp32 = bool(dtypes & {torch.float32, torch.complex64})
         wide = torch.float32 if is_fp32 else torch.float64
         return partial(nearby_outputs, self.workload, self.seed, wide)
+
+    def _outputs_as_chosen(
+        self, tolerance: Tolerance | None
+    ) -> Callable[[torch.Tensor], list[torch.Tensor]] | None:
+        """Return what gives the outputs that follow from given places; ``None`` without inputs."""
+        if self.inputs_marks is not None:
+            return None
+        return partial(outputs_as_chosen, self.workload, self.seed, tolerance)
 
     @property
     def is_usual(self) -> bool:

@@ -66,7 +66,7 @@ what its allocator keeps: taking tens of GB anew takes the driver longer than mo
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
 _TWINS = frozenset(distribution.name for distribution in DISTRIBUTIONS if distribution.is_twin)
-_COMMON = frozenset(distribution.name for distribution in DISTRIBUTIONS) - _TWINS
+_DISTRIBUTED = frozenset(distribution.name for distribution in DISTRIBUTIONS)
 
 
 @dataclass(frozen=True)
@@ -498,7 +498,7 @@ class Checks:
         errors = *taken.misplaced, *comparison.errors, *taken.changed
         if errors:
             messages = tuple(f"{error} ({taken.which})" for error in errors)
-            failed_on = trial.name if trial.name in _COMMON else ""
+            failed_on = trial.name if trial.name in _DISTRIBUTED else ""
             raise CandidateError(Verdict.WRONG, messages, failed_on)
 
     def _find_misplaced(self, forms: Sequence[Form]) -> Iterator[str]:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from solkit.core import canonical
+from solkit.measure.checking.distributions import DISTRIBUTIONS
 from solkit.measure.guarded.messages import Judgement, Request
 
+_NAMES = tuple(distribution.name for distribution in DISTRIBUTIONS)
 _MOST = 3
 """Distributions; a kernel that is wrong on more is wrong."""
 _PATIENCE = 4
@@ -38,8 +40,9 @@ class OriginalFailures:
     ) -> bool:
         """Tell whether a candidate's failure is the original's as well, and note it then.
 
-        An original that had no time for the distribution is judged again, with more of it: what
-        takes the time, the reference's outputs, is there now, but autotuners choose once more.
+        An original that had no time for the distribution is judged again, on that one alone and
+        with more time: what takes it, the reference's outputs, is there now, but autotuners choose
+        once more.
 
         Args:
             request: of the candidate.
@@ -67,7 +70,7 @@ class OriginalFailures:
         again = replace(
             self.original,
             shape=request.shape,
-            excused=self.trials,
+            excused=tuple(name for name in _NAMES if name != failed_on),
             checks_limit_s=None if limit_s is None else _PATIENCE * limit_s,
         )
         if judge(again).failed_on == failed_on:

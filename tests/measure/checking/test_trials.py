@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from solkit.core import KernelFile, Problem, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.choices import outputs_as_chosen
 from solkit.measure.checking.distributions import DISTRIBUTIONS, _swap_elements
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
@@ -219,6 +220,109 @@ def test_either_order_of_equal_values_is_right(kernel, wrong):
     trial = Trial("inputs()", 0, workload, workload.run_reference(), exact)
     errors = trial.standard(None).judge(list(kernel(scores, payloads))).errors
     assert [error.split(":")[0] for error in errors] == wrong
+
+
+def router(scores):
+    """The two likeliest experts, their renormalised weights, and how often each is chosen."""
+    weights, experts = torch.softmax(scores, -1).topk(2)
+    return routed(scores, experts, weights)
+
+
+def routed(scores, experts, weights=None):
+    if weights is None:
+        weights = torch.softmax(scores, -1).gather(-1, experts)
+    load = experts.flatten().bincount(minlength=scores.shape[-1]).int()
+    return weights / weights.sum(-1, keepdim=True), experts.int(), load
+
+
+def router_from(wayward):
+    """Choose experts by other roundings and in the order of a permutation where these are equal."""
+
+    def kernel(scores):
+        powers = torch.exp2((scores - scores.amax(-1, True)) * math.log2(math.e))
+        moved = (powers / powers.sum(-1, True))[:, wayward]
+        order = moved.sort(dim=-1, descending=True, stable=True).indices
+        return routed(scores, wayward[order[:, :2]])
+
+    return kernel
+
+
+EXPERTS = 16
+RIGHT_ROUTERS = [
+    router_from(torch.arange(EXPERTS)),
+    router_from(torch.arange(EXPERTS).flip(0)),
+    router_from(torch.arange(EXPERTS) * 7 % EXPERTS),
+]
+WRONG_ROUTERS = {
+    "next": lambda scores: routed(scores, (router(scores)[1].long() + 1) % EXPERTS),
+    "ascending": lambda scores: routed(scores, scores.topk(2, largest=False).indices),
+    "third": lambda scores: routed(scores, scores.topk(3).indices[:, 1:]),
+    "exchanged": lambda scores: routed(scores, router(scores)[1].long().flip(-1)),
+    "constant": lambda scores: routed(scores, torch.tensor([[0, 1]]).expand(len(scores), 2)),
+    "twice": lambda scores: routed(scores, router(scores)[1].long()[:, :1].expand(-1, 2)),
+    "outside": lambda scores: (*router(scores)[:1], router(scores)[1] + EXPERTS, router(scores)[2]),
+    "load": lambda scores: (*router(scores)[:2], router(scores)[2].roll(1)),
+}
+
+
+@functools.cache
+def router_trials():
+    def make(_shape):
+        ranks = torch.randn(300, EXPERTS).argsort(-1).float()
+        return Workload(((ranks - EXPERTS / 2) * 0.5,), {}, router, None)
+
+    made = Trials(make, 0)
+    kept = [*made.own_trials(), *made.common_trials((), 0)]
+    assert {"minute", "swapped values", "zeros", "tiny", "large", "ramps"} <= {t.name for t in kept}
+    return kept
+
+
+def rejecting(kernel):
+    trials = router_trials()
+    return {t.name for t in trials if t.standard(None).judge(kernel(*t.workload.args)).errors}
+
+
+@pytest.mark.parametrize("kernel", RIGHT_ROUTERS)
+def test_any_choice_among_values_equal_within_rounding_is_right(kernel):
+    assert rejecting(kernel) == set()
+
+
+@pytest.mark.parametrize("name", WRONG_ROUTERS)
+def test_a_wrong_choice_is_no_tie(name):
+    distinct = {"inputs()", "inputs(), seed 1", "swapped values", "tiny", "large", "ramps"}
+    if name in ("twice", "outside", "load"):  # wrong even where all values are equal
+        distinct |= {"minute", "zeros", "repeated values"}
+    assert distinct <= rejecting(WRONG_ROUTERS[name])
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda s: s.argmax(-1),
+        lambda s: s.max(-1, keepdim=True).indices,
+        lambda s: s.argsort(-1, descending=True)[:, :1],
+        lambda s: s.negative().argmin(-1),
+        lambda s: s.negative().min(-1).indices.int(),
+    ],
+)
+def test_computed_values_may_differ_by_rounding(select):
+    scores = torch.tensor([[0.5, 1.0, 1.0 + 2.0**-20], [1.0, 0.5, 1.0 + 2.0**-8]])
+    workload = Workload((scores,), {}, lambda s: select(s * 1.5), None)
+    want, *_ = workload.run_reference()
+    assert want.flatten().tolist() == [2, 2]
+    for row, place in ((0, 1), (1, 0), (0, 0), (0, 3)):
+        got = want.clone()
+        got[row] = place
+        (chosen,) = outputs_as_chosen(workload, 0, None, got)
+        assert torch.equal(chosen, got if (row, place) == (0, 1) else want)
+
+
+def test_values_that_are_given_must_be_equal():
+    scores = torch.tensor([[1.0, 1.0 + 2.0**-20, 1.0 + 2.0**-20]])
+    workload = Workload((scores,), {}, lambda s: s.argmax(-1), None)
+    for place in range(3):
+        (chosen,) = outputs_as_chosen(workload, 0, None, torch.tensor([place]))
+        assert chosen.tolist() == [max(place, 1)]
 
 
 def test_where_a_files_own_check_decides_no_further_inputs_are_drawn():

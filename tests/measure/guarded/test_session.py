@@ -574,6 +574,20 @@ def test_an_original_that_had_no_time_for_a_distribution_is_given_it():
     assert not failures.excuse(replace(own, path="variant.py"), "large", judge)
 
 
+def test_an_original_that_is_wrong_on_an_earlier_distribution_is_tried_on_a_later_one():
+    own = Request("k.py", None, {}, {}, 60.0, 1, "cpu", checks_limit_s=1.0)
+    failures = OriginalFailures(own)
+
+    def judge(request):
+        failed = [name for name in ("swapped values", "minute") if name not in request.excused]
+        return Judgement(Verdict.WRONG, (), None, None, failed_on=failed[0] if failed else "")
+
+    variant = replace(own, path="variant.py")
+    assert failures.excuse(variant, "minute", judge)
+    assert failures.excuse(variant, "swapped values", judge)
+    assert not failures.excuse(variant, "tiny", judge)
+
+
 # ------------------------------------------------------- the time limit
 
 
