@@ -6,6 +6,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * A body on the line of its ``def`` or ``if`` gets lines of its own; so do each import, and each of
   several statements on a line.
 * What a model in KernelBench's form or a solution's ``run`` does is ``kernel`` (`model_forward`).
+* So is a lambda or a function that gets this name (`model_forward`).
 * Methods and layers that `ModelNew.forward` calls become functions (`model_methods`).
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
@@ -86,7 +87,7 @@ from solkit.tuner.proposers.rewriter.loop_forms import (
     with_plain_loops,
 )
 from solkit.tuner.proposers.rewriter.method_calls import with_function_calls
-from solkit.tuner.proposers.rewriter.model_forward import with_model_function
+from solkit.tuner.proposers.rewriter.model_forward import with_defined_kernel, with_model_function
 from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
 from solkit.tuner.proposers.rewriter.plain_layers import with_plain_layers
 from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
@@ -110,7 +111,7 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
         return source
     plain_arguments = functools.partial(with_plain_arguments, recorded=dict(recorded))
     written_out = (plain_arguments, with_plain_functions, plain_arguments)
-    laid_out = (_in_lines, _in_one_line, without_decided_options)
+    laid_out = (_in_lines, with_defined_kernel, _in_one_line, without_decided_options)
     changes = (*laid_out, _with_model, *written_out, without_other_devices)
     split = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)

@@ -52,7 +52,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.host_paths import unread_name
-from solkit.tuner.proposers.rewriter.model_forward import entry_statement
+from solkit.tuner.proposers.rewriter.model_forward import entry_statement, with_defined_kernel
 
 _KERNEL, _FORWARD, _INIT = "kernel", "forward", "__init__"
 _ENTRIES = (_INIT, _FORWARD)
@@ -139,7 +139,7 @@ def with_program(
 
 def _parsed(source: str) -> cst.Module | None:
     try:
-        return cst.parse_module(source)
+        return with_defined_kernel(cst.parse_module(source))
     except cst.ParserSyntaxError:
         return None
 

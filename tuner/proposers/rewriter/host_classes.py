@@ -141,6 +141,8 @@ def _call_of_class(call: cst.Call, methods: Mapping[str, _Method]) -> tuple[str,
     if called_name(call).endswith(".apply"):
         return called_name(call).removesuffix(".apply"), call.args
     constructor_call = call.func
+    if isinstance(constructor_call, cst.Attribute) and constructor_call.attr.value == "forward":
+        constructor_call = constructor_call.value
     if not isinstance(constructor_call, cst.Call) or any(
         a.star for a in (*call.args, *constructor_call.args)
     ):

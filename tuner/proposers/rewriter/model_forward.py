@@ -16,6 +16,7 @@ Benchmarks that count the arguments of ``run`` do not count ``**params``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 import libcst as cst
 
@@ -28,7 +29,9 @@ from solkit.tuner.proposers.rewriter._nodes import (
     numbered_name,
     parse_statements,
     reached_names,
+    render_code,
     replace_each,
+    single_assignment,
     statements_of,
     substitute_names,
     with_body,
@@ -38,6 +41,7 @@ _WHOLE, _NAME_OF_WHOLE = "", "model"
 """Replaces an attribute's name for the object itself, where ``forward`` passes it to functions."""
 _MODEL, _FORWARD, _FUNCTION = "ModelNew", "forward", "kernel"
 _RUN = "run"
+_CONSTANTS = ("None", "True", "False")
 _NATIVE = {"reference", "inputs"}
 """Names by which a file says that its ``kernel`` is what is measured, as `kernelfiles` reads it."""
 _PROBLEM_OF_MODEL = "get_inputs"
@@ -67,6 +71,43 @@ def with_model_function(tree: cst.Module) -> cst.Module:
     return freed.with_changes(
         body=[s for old in freed.body for s in (parts if old is statement else [old])]
     )
+
+
+def with_defined_kernel(tree: cst.Module) -> cst.Module:
+    """Return the module with a definition of ``kernel`` where it is a lambda, or another's name.
+
+    That function has no decorator, and defaults that are the same wherever they are computed.
+    """
+    bindings = [(s, b) for s in tree.body if (b := single_assignment(s)) and b.target == _FUNCTION]
+    bound = [name for statement in tree.body for name in _bound_by(statement)]
+    if len(bindings) != 1 or bound.count(_FUNCTION) != 1:
+        return tree
+    statement, binding = bindings[0]
+    value, function = binding.value, None
+    if isinstance(value, cst.Lambda):
+        params, body = render_code(value.params), render_code(value.body)
+        body = f"({body})" if "\n" in body else body
+        text = f"def {_FUNCTION}({params}):\n    return {body}\n"
+        function = cst.ensure_type(parse_statements(text)[0], cst.FunctionDef)
+    elif isinstance(value, cst.Name) and bound.count(value.value) == 1:
+        function = next(
+            (f for f in tree.body if _is_copied(f) and f.name.value == value.value), None
+        )
+    if function is None:
+        return tree
+    lines = [cst.EmptyLine(indent=False)] * 2
+    defined = function.with_changes(name=cst.Name(_FUNCTION), leading_lines=lines)
+    return tree.with_changes(body=[defined if s is statement else s for s in tree.body])
+
+
+def _is_copied(statement: cst.CSTNode) -> TypeGuard[cst.FunctionDef]:
+    """Tell whether a copy of a function does the same."""
+    if not isinstance(statement, cst.FunctionDef) or statement.decorators:
+        return False
+    params = (n for n in nodes_within(statement.params) if isinstance(n, cst.Param))
+    defaults = [p.default for p in params if p.default is not None]
+    literals = (cst.Integer, cst.Float, cst.SimpleString)
+    return all(isinstance(d, literals) or render_code(d) in _CONSTANTS for d in defaults)
 
 
 def entry_statement(tree: cst.Module) -> cst.ClassDef | cst.FunctionDef | None:

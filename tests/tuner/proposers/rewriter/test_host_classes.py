@@ -6,6 +6,7 @@ from rewriting import HEADER
 
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.entry_points import entry_point
 
 KERNEL = """
 def reference(x):
@@ -83,6 +84,22 @@ def test_attributes_may_be_set_together():
     assert launches(CALLED.replace(alone, together)) == [("double", "kernel")]
     crossed = together.replace("= block, n", "= n, self.block")
     assert launches(CALLED.replace(alone, crossed)) != [("double", "kernel")]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "kernel = lambda x: Doubling(block=32)(x)",
+        "def run_it(x, n=1):\n    return Doubling(block=32)(x)\n\n\nkernel = run_it",
+        "kernel = (lambda x: Doubling(block=32).\n    forward(x))",
+    ],
+)
+def test_a_kernel_that_is_a_lambda_or_another_functions_name_is_read(kernel, is_right):
+    source = CALLED[: CALLED.index("def kernel")] + kernel + "\n"
+    source = source.replace("__call__", "forward") if "forward" in kernel else source
+    assert launches(source) == [("double", "kernel")]
+    assert is_right(canonical_form(HEADER + source), source, n=300)
+    assert entry_point(source, "k.py", {}) is not None
 
 
 @pytest.mark.parametrize(
