@@ -271,10 +271,11 @@ def router_trials():
         ranks = torch.randn(300, EXPERTS).argsort(-1).float()
         return Workload(((ranks - EXPERTS / 2) * 0.5,), {}, router, None)
 
-    made = Trials(make, 0)
-    kept = [*made.own_trials(), *made.common_trials((), 0)]
-    assert {"minute", "swapped values", "zeros", "tiny", "large", "ramps"} <= {t.name for t in kept}
-    return kept
+    source = Trials(make, 0)
+    trials = [*source.own_trials(), *source.common_trials((), 0)]
+    names = {trial.name for trial in trials}
+    assert {"minute", "swapped values", "zeros", "tiny", "large", "ramps"} <= names
+    return trials
 
 
 def rejecting(kernel):
