@@ -425,6 +425,20 @@ def reached_names(parts: Mapping[str, Collection[str]], name: str) -> set[str]:
     return reached
 
 
+def bound_names(*within: cst.CSTNode) -> Iterator[str]:
+    """Yield names that nodes bind in any way; ``*`` if an import may bind any."""
+    yield from assigned_names(*within)
+    for node in nodes_within(*within):
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Param)):
+            yield node.name.value
+        elif isinstance(node, cst.ImportAlias):
+            yield imported_name(node)
+        elif isinstance(node, cst.AsName):
+            yield from names_within(node)
+        elif isinstance(node, cst.ImportStar):
+            yield "*"
+
+
 def expression_statement(statement: cst.CSTNode) -> cst.BaseExpression | None:
     """Return the expression that is the whole statement, such as a call."""
     small = _only_small_statement(statement)

@@ -20,6 +20,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     assigned_names,
+    bound_names,
     called_name,
     calls_within,
     compact_code,
@@ -218,13 +219,16 @@ def without_decided_branches(tree: cst.Module) -> cst.Module:
 def without_decided_options(tree: cst.Module) -> cst.Module:
     """Return the module without branches outside of functions that its own options decide.
 
-    An option is a name that the module assigns once, to a literal, such as a switch of autotuning.
+    An option is a name that the module binds once, to a literal, such as a switch of autotuning.
     """
     branches = [statement for statement in tree.body if isinstance(statement, cst.If)]
     if not branches:
         return tree
-    outside = [s for s in tree.body if not isinstance(s, (cst.FunctionDef, cst.ClassDef))]
-    assigned = [*assigned_names(*outside)]
+    functions = [s for s in tree.body if isinstance(s, (cst.FunctionDef, cst.ClassDef))]
+    assigned = [function.name.value for function in functions]
+    assigned += bound_names(*(s for s in tree.body if s not in functions))
+    if "*" in assigned:
+        return tree
     writable = [node.names for node in nodes_within(tree) if isinstance(node, cst.Global)]
     assigned += [item.name.value for names in writable for item in names]
     options = {

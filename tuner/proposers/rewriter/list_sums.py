@@ -21,10 +21,10 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     argument_of,
     assigned_names,
+    bound_names,
     called_name,
     calls_within,
     child_nodes,
-    imported_name,
     integer_literal,
     nodes_within,
     parse_expression,
@@ -63,21 +63,9 @@ def with_sums_of_lists(body: Body, tree: cst.Module) -> list[cst.BaseStatement]:
         for call, code in _reductions(body, {})
         if _is_number(call, body) or _is_size(call, body)
     ]
-    if not pairs or _BUILTINS & set(_bound_names(tree)):
+    if not pairs or {*_BUILTINS, "*"} & {*bound_names(tree)}:
         return list(body)
     return [replace_each(statement, pairs) for statement in body]
-
-
-def _bound_names(tree: cst.Module) -> Iterator[str]:
-    """Yield names that a module binds anywhere; all that matter here if an import may bind any."""
-    yield from assigned_names(tree)
-    for node in nodes_within(tree):
-        if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Param)):
-            yield render_code(node.name)
-        elif isinstance(node, cst.ImportAlias):
-            yield imported_name(node)
-        elif isinstance(node, cst.ImportStar):
-            yield from _BUILTINS
 
 
 def _reductions(body: Body, outer: dict[str, str]) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:

@@ -270,6 +270,9 @@ def test_a_modules_switch_decides_what_a_function_is_tuned_over():
     assert "A=8, num_warps=2)" in canonical_form(turned)
     turn = "\n\ndef turn():\n    global TUNES\n    TUNES = True\n"
     assert "@triton.autotune" in canonical_form(source + turn)
+    for line in ("def TUNES(): pass", "from os import name as TUNES", "from options import *"):
+        again = source.replace("if TUNES", f"{line}\nif TUNES")
+        assert "@triton.autotune" in canonical_form(again)
 
 
 def test_a_launcher_with_two_ends_is_not_inlined():
