@@ -160,6 +160,20 @@ def compare_outputs(
     return Standard(want, tolerance, exact).compare(got)
 
 
+@dataclass(frozen=True)
+class Ties:
+    """The reference's outputs where rounding decides, computed when they are asked for.
+
+    Attributes:
+        nearby: gives those in wide arithmetic on nearby inputs, by the number of a draw; ``None``
+            if there are none.
+        chosen: gives those with the right choices among given places; ``None`` likewise.
+    """
+
+    nearby: Callable[[int], Sequence[torch.Tensor]] | None = None
+    chosen: Callable[[torch.Tensor], Sequence[torch.Tensor]] | None = None
+
+
 class Standard:
     """The standard that outputs are compared with; prepared once for any number of comparisons.
 
@@ -172,9 +186,7 @@ class Standard:
         sums_coarsely: whether inputs are fp8, whose products tensor cores sum with few bits.
         usual_levels: root mean square of each output on the file's own inputs; ``None`` if these
             are they.
-        nearby: gives the reference's outputs in wide arithmetic on nearby inputs, by the number of
-            a draw; ``None`` if there are none.
-        as_chosen: gives the reference's outputs with the right choices among given places.
+        ties: how to get the reference's outputs where rounding decides.
     """
 
     def __init__(
@@ -186,11 +198,10 @@ class Standard:
         scale: float = 0.0,
         sums_coarsely: bool = False,
         usual_levels: Sequence[float] | None = None,
-        nearby: Callable[[int], Sequence[torch.Tensor]] | None = None,
-        as_chosen: Callable[[torch.Tensor], Sequence[torch.Tensor]] | None = None,
+        ties: Ties | None = None,
     ) -> None:
         self._want, self._tolerance, self._check = want, tolerance, check
-        self._nearby, self._as_chosen = nearby, as_chosen
+        self._nearby, self._as_chosen = (None, None) if ties is None else (ties.nearby, ties.chosen)
         self._usual_levels = usual_levels
         self._scale, self._least = scale, MARGIN * ROUNDOFF["bfloat16"] * sums_coarsely
         self._exact = exact if exact is not None and len(exact) == len(want) else None

@@ -42,6 +42,7 @@ from solkit.measure.checking.inputs import (
 )
 from solkit.measure.checking.tolerance import (
     Standard,
+    Ties,
     compare_outputs,
     is_explained,
     root_mean_square,
@@ -87,8 +88,7 @@ class Trial:
                 scale=_largest_size(leaves),
                 sums_coarsely=any(map(_is_fp8, leaves)),
                 usual_levels=self.usual_levels,
-                nearby=self._nearby_outputs(),
-                as_chosen=self._outputs_as_chosen(tolerance),
+                ties=Ties(self._nearby_outputs(), self._outputs_as_chosen(tolerance)),
             )
         return self._standards[tolerance]
 
