@@ -278,11 +278,19 @@ def grouped_terms(
     by_element: dict[tuple[str, tuple[str, ...], str], list[tuple[int, Term]]] = {}
     for same in by_row.values():
         first, sign = same[0], same[0].sign
-        parts = [(sign * term.sign, _product(map(rename, term.elements))) for term in same]
+        is_one = len(same) == 1 and len(first.elements) <= 1
+        widened = rename if is_one else lambda code: _in_fp32(rename(code))
+        parts = [(sign * term.sign, _product(map(widened, term.elements))) for term in same]
         code = "" if [part for _, part in parts] == ["1.0"] else _sum(parts)
         key = code, first.conditions, _name(first)
         by_element.setdefault(key, []).append((sign, first))
     return [(signed[0][1], code, _row_code(signed)) for (code, _, _), signed in by_element.items()]
+
+
+def _in_fp32(code: str) -> str:
+    """Return code of an element in fp32: it may be of 16 bits, and the row's number that made a sum
+    or a product of it fp32 is no longer within."""
+    return code if code.endswith(".to(tl.float32)") else f"({code}).to(tl.float32)"
 
 
 def _name(term: Term) -> str:
