@@ -288,8 +288,10 @@ def grouped_terms(
 
 
 def _in_fp32(code: str) -> str:
-    """Return code of an element in fp32: it may be of 16 bits, and the row's number that made a sum
-    or a product of it fp32 is no longer within."""
+    """Return code of an element in fp32.
+
+    It may be of 16 bits, and the row's number that made a sum or a product of it fp32 left these.
+    """
     return code if code.endswith(".to(tl.float32)") else f"({code}).to(tl.float32)"
 
 
