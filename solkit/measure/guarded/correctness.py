@@ -239,6 +239,8 @@ class Checks:
             if trial.name in self._request.excused:
                 self.notes[f"Not checked on {trial.name}: the original is wrong there."] = None
                 continue
+            if trial.name in _DISTRIBUTED and self._request.tried_on not in ("", trial.name):
+                continue
             self._note_if_short(trial)
             self._bind_shape(trial.shape)
             blocks = self._setup.blocks.enter_context(contextlib.ExitStack())

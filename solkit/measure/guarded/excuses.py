@@ -12,10 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from solkit.core import canonical
-from solkit.measure.checking.distributions import DISTRIBUTIONS
 from solkit.measure.guarded.messages import Judgement, Request
 
-_NAMES = tuple(distribution.name for distribution in DISTRIBUTIONS)
 _MOST = 3
 """Distributions; a kernel that is wrong on more is wrong."""
 _PATIENCE = 4
@@ -70,7 +68,7 @@ class OriginalFailures:
         again = replace(
             self.original,
             shape=request.shape,
-            excused=tuple(name for name in _NAMES if name != failed_on),
+            tried_on=failed_on,
             checks_limit_s=None if limit_s is None else _PATIENCE * limit_s,
         )
         if judge(again).failed_on == failed_on:

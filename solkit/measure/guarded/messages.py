@@ -42,6 +42,7 @@ class Request:
     hopeless_ms: float | None = None  # a call that takes longer is timed only a few times
     is_right_elsewhere: bool = False  # whether it was checked at held-out shapes before
     excused: tuple[str, ...] = ()  # distributions on which the original of a search is wrong
+    tried_on: str = ""  # the only distribution that it is tried on; empty for all
     tuned: tuple[TunerChoice, ...] = ()  # what the file's autotuners chose before, and keep
 
 
