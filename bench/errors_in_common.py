@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,8 +25,12 @@ from solkit.tuner.evolution.acquisition import likeness
 LEAST = 4  # variants that a search has timed
 SD, NOISE, MOST = 0.6, 0.03, 3.0  # log2: of a forecast's error, of a time, and what counts at most
 
-Search = tuple[list[Point], "np.ndarray[Any, np.dtype[np.float64]]"]
-Matrix = Callable[[Sequence[Point]], "np.ndarray[Any, np.dtype[np.float64]]"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Search = tuple[list[Point], Array]
+    Matrix = Callable[[Sequence[Point]], Array]
 
 
 def main() -> None:
@@ -42,7 +46,7 @@ def main() -> None:
         "by forecasts": lambda points: likeness(points, points, shares),
     }
     for name, matrix in kernels.items():
-        remaining = np.concatenate([errors_left(matrix(points), e) for points, e in searches])
+        remaining = np.concatenate([remaining_errors(matrix(points), e) for points, e in searches])
         rms = math.sqrt(np.mean(remaining**2))
         print(f"{name:24} median {np.median(np.abs(remaining)):.3f}  root mean square {rms:.3f}")
 
@@ -66,18 +70,14 @@ def search_of(path: Path) -> Search | None:
     return points, np.clip(errors, -MOST, MOST)
 
 
-def with_equal_parameters(
-    points: Sequence[Point], shares: Shares
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def with_equal_parameters(points: Sequence[Point], shares: Shares) -> Array:
     """Return a kernel in which variants with other parameters share the problem's error alone."""
     same = np.array([[a.key[1] == b.key[1] for b in points] for a in points])
     apart = SD**2 * shares.problem
     return np.where(same, likeness(points, points, shares), apart)
 
 
-def errors_left(
-    kernel: np.ndarray[Any, np.dtype[np.float64]], errors: np.ndarray[Any, np.dtype[np.float64]]
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def remaining_errors(kernel: Array, errors: Array) -> Array:
     """Return each error less its forecast from the others, of a kernel of (variants, variants).
 
     Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), equation 5.12.

@@ -30,7 +30,7 @@ from solkit.roofline.work.masks import compact, lifted
 from solkit.roofline.work.program import RESULT, Mask, TensorUse, TracedOp, makers_of, readers_of
 
 _ROUNDINGS = 8
-"""Of a table of weights that is tested for being separable."""
+"""Roundings by which a table of weights may miss a product of two factors, and count as one."""
 _TINY = 1e-30  # weights whose rounding is not relative
 
 

@@ -12,9 +12,9 @@ import pytest
 
 def test_an_error_is_predicted_from_the_other_of_two():
     kernel = np.array([[1.0, 0.5], [0.5, 1.0]]) * bench.SD**2
-    left = bench.errors_left(kernel, np.array([0.4, 0.2]))
+    remaining = bench.remaining_errors(kernel, np.array([0.4, 0.2]))
     share = 0.5 * bench.SD**2 / (bench.SD**2 + bench.NOISE**2)
-    assert left == pytest.approx([0.4 - share * 0.2, 0.2 - share * 0.4])
+    assert remaining == pytest.approx([0.4 - share * 0.2, 0.2 - share * 0.4])
 
 
 def test_a_report_of_variants_that_miss_alike(tmp_path, monkeypatch, capsys):

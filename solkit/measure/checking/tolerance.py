@@ -286,7 +286,7 @@ class Standard:
             return runs
         for places in got:
             if not is_inexact(places) and places.dtype is not torch.bool:
-                with contextlib.suppress(Exception):  # user code
+                with contextlib.suppress(Exception):  # user code that refuses these excuses none
                     runs.append(choose(places))
         return runs
 
