@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -240,6 +241,25 @@ def test_only_a_store_is_opened_and_only_a_free_folder_becomes_one(tmp_path):
         InputError, match="no set 'nothing', and no folder of that name; there are: "
     ):
         shipped("nothing")
+
+
+@pytest.mark.parametrize("examined_before", range(8))
+def test_a_store_that_another_process_makes_meanwhile_is_opened(
+    tmp_path, monkeypatch, examined_before
+):
+    examined = itertools.count()
+
+    def other_process_makes_it_in_time(examination):
+        def examine(path):
+            if next(examined) == examined_before:
+                os.makedirs(tmp_path / "new" / "parts")
+            return examination(path)
+
+        return examine
+
+    for name in ("exists", "is_dir", "iterdir"):
+        monkeypatch.setattr(Path, name, other_process_makes_it_in_time(getattr(Path, name)))
+    assert Store(tmp_path / "new", create=True).parts == ()
 
 
 def test_a_damaged_part_is_named_and_nothing_is_added_meanwhile(store):
