@@ -9,11 +9,21 @@ from textwrap import dedent
 import pytest
 from simulated import HEAD, FakeMachine, NoGuard, reference
 
+from solkit.measure.guarded import fresh_inputs
 from solkit.measure.guarded.candidate import serve
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import Request
+from solkit.measure.timing import sampling
 from solkit.processes.channel import Channel, connected_pair
+
+
+@pytest.fixture(autouse=True)
+def quick_calls(monkeypatch):
+    """No reference and no draw is slow, however busy this machine; a test may say otherwise."""
+    for name in ("_SHORT_S", "_SLOW_S", "COSTLY_DRAW_S", "_DRAWING_S"):
+        monkeypatch.setattr(sampling, name, 1e6)
+    monkeypatch.setattr(fresh_inputs, "COSTLY_DRAW_S", 1e6)
 
 
 @pytest.fixture
