@@ -124,4 +124,7 @@ def _format_of_document(document: Document, name: str | None) -> Format:
     for form in FORMATS.values():
         if form.recognises(document):
             return form
-    raise InputError(f"{document.path} has no known format; with --format, choose one of: {valid}")
+    raise InputError(
+        f"{document.path} has no known format; those that `solkit data import --format` takes "
+        f"are: {valid}"
+    )

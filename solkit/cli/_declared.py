@@ -1,6 +1,7 @@
 """Names of sizes and parameters that a kernel file declares, from its syntax tree alone.
 
-A misspelt name is refused before torch is loaded, which takes seconds. What the tree leaves open (a
+A misspelt name, a word for a number or a file of no known kind is refused before torch is loaded,
+which takes seconds. What the tree leaves open (a
 decorator, ``**kwargs``, a name that is bound twice or imported, another form of kernel file) is
 left to whoever reads the file by importing it.
 """
@@ -8,11 +9,14 @@ left to whoever reads the file by importing it.
 from __future__ import annotations
 
 import ast
+import importlib.machinery
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solkit.errors import ParamsError, ShapeError
+from solkit.core.syntax import why_not_python
+from solkit.core.values import check_sizes
+from solkit.errors import KernelFileError, ParamsError
 
 if TYPE_CHECKING:
     from solkit.core import Value
@@ -36,17 +40,17 @@ def check_declared_names(
         params: the candidate's parameters by name.
 
     Raises:
-        ShapeError: the problem has no such size; the message lists its sizes.
+        KernelFileError: a file is of a kind that no form of kernel file has.
+        ShapeError: the problem has no such size, or the size is a number; the message tells which.
         ParamsError: the candidate has no such parameter; the message lists its parameters.
     """
     problem = kernel if reference is None else reference
+    if not (Path(problem).is_dir() or problem.endswith(".json")):  # a solution may be CUDA C++
+        for path in filter(None, (kernel, reference)):
+            _check_kind(Path(path))
     if shapes and (sizes := _declared_sizes(_parse_file(problem))) is not None:
-        for name, value in (size for shape in shapes for size in shape.items()):
-            if name not in sizes:
-                raise ShapeError(
-                    f"{problem} has no size {name!r} (given as {name}={value}); "
-                    f"its sizes are: {', '.join(sizes) or 'none'}"
-                )
+        for shape in shapes:
+            check_sizes(problem, shape, sizes)
     if params and (names := _declared_params(_parse_file(kernel))) is not None:
         for name in params:
             if name not in names:
@@ -54,6 +58,12 @@ def check_declared_names(
                 raise ParamsError(
                     f"{kernel} has no parameter {name!r}; its parameters are: {valid}"
                 )
+
+
+def _check_kind(file: Path) -> None:
+    kinds = (*importlib.machinery.all_suffixes(), ".cubin", ".ptx")
+    if file.is_file() and not file.name.endswith(kinds):
+        raise KernelFileError(why_not_python(file), str(file))
 
 
 def _parse_file(path: str) -> ast.Module | None:
@@ -67,12 +77,26 @@ def _parse_file(path: str) -> ast.Module | None:
         return None  # whoever imports it reports that
 
 
-def _declared_sizes(tree: ast.Module | None) -> list[str] | None:
-    """List the sizes of a problem in SolKit's own form: arguments of ``inputs`` but ``device``."""
+def _declared_sizes(tree: ast.Module | None) -> _Sizes | None:
+    """Return the sizes of a problem in SolKit's own form: arguments of ``inputs`` but ``device``.
+
+    With the default of each that is a constant; ``None`` for another.
+    """
     if tree is None or _only_function(tree, "reference", decorated=True) is None:
         return None
     inputs = _only_function(tree, "inputs")
-    return None if inputs is None else [n for n in _argument_names(inputs) if n != "device"]
+    if inputs is None:
+        return None
+    sizes = dict.fromkeys(_argument_names(inputs))
+    last = inputs.args.args[len(inputs.args.args) - len(inputs.args.defaults) :]
+    for argument, default in (
+        *zip(last, inputs.args.defaults, strict=True),
+        *zip(inputs.args.kwonlyargs, inputs.args.kw_defaults, strict=True),
+    ):
+        if isinstance(default, ast.Constant):
+            sizes[argument.arg] = default.value
+    sizes.pop("device", None)
+    return sizes
 
 
 def _declared_params(tree: ast.Module | None) -> dict[str, bool] | None:

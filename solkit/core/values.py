@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Union
+
+from solkit.errors import ShapeError
 
 SCHEMA_VERSION = 2
 """The version of new rows: see `solkit.core.outcomes`."""
@@ -22,3 +24,40 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def is_number(value: Value) -> bool:
+    """Tell whether a value is a number; a truth value is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def check_sizes(
+    problem: str,
+    shape: Mapping[str, Value],
+    sizes: Mapping[str, Value],
+    also: Collection[str] = (),
+) -> None:
+    """Refuse what a problem has no size for, and a word in the place of a number.
+
+    Args:
+        problem: path of the problem, which messages name.
+        shape: the sizes that were given.
+        sizes: the problem's, each with a value it may have; ``None`` where that is not known.
+        also: names that pass and are no sizes.
+
+    Raises:
+        ShapeError: names the size, and what the problem has.
+    """
+    for name, value in shape.items():
+        if name in also:
+            continue
+        if name not in sizes:
+            raise ShapeError(
+                f"{problem} has no size {name!r} (given as {name}={value}); "
+                f"its sizes are: {', '.join(sizes) or 'none'}"
+            )
+        if isinstance(value, str) and is_number(sizes[name]):
+            raise ShapeError(
+                f"{problem}: size {name!r} is a number, as in {name}={sizes[name]}; "
+                f"given is {name}={value}"
+            )

@@ -17,7 +17,8 @@ import torch
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves
 
 from solkit.core import Deployment, KernelFile, Space, Tolerance, Value
-from solkit.errors import ShapeError, UnsupportedError
+from solkit.core.values import check_sizes, is_number
+from solkit.errors import UnsupportedError
 
 Function = Callable[..., Any]
 
@@ -153,7 +154,7 @@ class LoadedKernel(abc.ABC):
 
         Raises:
             KernelFileError: the file's own code failed; names its line.
-            ShapeError: `shape` has an unknown size.
+            ShapeError: `shape` has an unknown size, or a word for a number.
             ParamsError: `params` has an unknown parameter.
         """
 
@@ -189,7 +190,7 @@ class LoadedKernel(abc.ABC):
         """Return the candidate's space at a shape: its legal points.
 
         Raises:
-            ShapeError: `shape` has an unknown size.
+            ShapeError: `shape` has an unknown size, or a word for a number.
         """
         candidate = self.description.candidate
         return candidate.space if candidate is not None else Space()
@@ -206,19 +207,9 @@ class LoadedKernel(abc.ABC):
         """Return every size with its value: all numbers, and others (a dtype) that `shape` has.
 
         Raises:
-            ShapeError: `shape` has an unknown size.
+            ShapeError: `shape` has an unknown size, or a word for a number.
         """
         problem = self.description.problem
-        for name, value in shape.items():
-            if name not in problem.sizes:
-                valid = ", ".join(problem.sizes) or "none"
-                raise ShapeError(
-                    f"{problem.path} has no size {name!r} (given as {name}={value}); "
-                    f"its sizes are: {valid}"
-                )
-        numbers = {
-            name: value
-            for name, value in problem.sizes.items()
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-        }
+        check_sizes(problem.path, shape, problem.sizes)
+        numbers = {name: value for name, value in problem.sizes.items() if is_number(value)}
         return {**numbers, **shape}

@@ -26,6 +26,7 @@ import torch
 
 from solkit.core import Candidate, Deployment, KernelFile, Problem, Space, Tolerance, Value
 from solkit.core.codec import from_json
+from solkit.core.values import is_number
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._source import (
@@ -198,6 +199,12 @@ class NativeKernel(LoadedKernel):
         for name in own:
             kind = defaults[name].default if name in defaults else None
             value = params[name]
+            listed = space_of_file(self._module).values.get(name, ())
+            if isinstance(value, str) and is_number(kind) and value not in listed:
+                raise ParamsError(
+                    f"{file_of_module(self._module)}: parameter {name!r} is a number, as in "
+                    f"{name}={kind}; given is {name}={value}"
+                )
             as_dtype = isinstance(kind, torch.dtype) and isinstance(value, str)
             bound[name] = to_dtype(str(value), file_of_module(self._module)) if as_dtype else value
         return with_configs_kept(functools.partial(self._kernel, **bound), self._module)

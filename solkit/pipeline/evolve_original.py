@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +18,9 @@ from solkit.core import (
     canonical,
     variant_id,
 )
+from solkit.core.values import check_sizes
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import InputError, ShapeError
+from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.recorded import list_values
 from solkit.pipeline.compiling import choose_configurations, first_parent
@@ -201,15 +201,9 @@ class Original:
 
 
 def _require_sizes(problem: Problem, shapes: Iterable[Mapping[str, Value]]) -> None:
-    """Raise `ShapeError` for a size that a problem lacks: at the gate it would be too late."""
-    allowed = {*problem.sizes, *(["uuid"] if problem.is_definition else [])}
-    for name, value in itertools.chain.from_iterable(shape.items() for shape in shapes):
-        if name not in allowed:
-            valid = ", ".join(problem.sizes) or "none"
-            raise ShapeError(
-                f"{problem.path} has no size {name!r} (given as {name}={value}); "
-                f"its sizes are: {valid}"
-            )
+    """Raise `ShapeError` for a size that a problem cannot have; at the gate is too late."""
+    for shape in shapes:
+        check_sizes(problem.path, shape, problem.sizes, ["uuid"] if problem.is_definition else ())
 
 
 def recorded_rows(

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from solkit.cli._declared import check_declared_names
-from solkit.errors import ParamsError, ShapeError
+from solkit.errors import KernelFileError, ParamsError, ShapeError
 
 NATIVE = """
     def reference(x): ...
@@ -45,9 +45,26 @@ def test_a_parameter_that_the_kernel_lacks_is_refused(file):
     assert str(failure.value) == message
 
 
+def test_a_word_for_a_number_is_refused(file):
+    path = file(NATIVE)
+    with pytest.raises(ShapeError) as failure:
+        check_declared_names(path, None, [{"M": "abc"}])
+    assert str(failure.value) == f"{path}: size 'M' is a number, as in M=4; given is M=abc"
+
+
+@pytest.mark.parametrize("name", ["notes.md", "kernel.cu", "kernel"])
+def test_a_file_of_no_known_kind_is_refused(tmp_path, name):
+    (tmp_path / name).write_text("text")
+    with pytest.raises(KernelFileError, match="is not a Python file: expected a name that ends"):
+        check_declared_names(str(tmp_path / name))
+    check_declared_names(str(tmp_path / name), str(tmp_path))  # a solution of a problem folder
+
+
 def test_declared_names_pass(file):
     names = {"ROWS": 1, "num_stages": 2}
     check_declared_names(file(NATIVE), None, [{"M": 1, "N": 2}], names)
+    words = file('def reference(x): ...\ndef inputs(M=4, *, kind="a", wide=None): ...\n')
+    check_declared_names(words, None, [{"M": 1.5, "kind": "b", "wide": "c"}])
 
 
 OPEN = {
