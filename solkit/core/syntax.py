@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -173,8 +174,60 @@ def jitted_functions(tree: ast.Module) -> set[str]:
     return names
 
 
+def package_of(file: Path) -> tuple[list[str], Path]:
+    """Return the folders of the package that a Python file lies in, and the folder above these.
+
+    A folder with ``__init__.py`` is one of a package, and so is each that the file's relative
+    imports go up to.
+    """
+    text = file.read_text(errors="replace") if file.is_file() else ""
+    levels = [len(dots) for dots in re.findall(r"^[ \t]*from[ \t]+(\.+)", text, re.MULTILINE)]
+    names: list[str] = []
+    folder = file.parent
+    while folder.name and "." not in folder.name:
+        is_package = (folder / "__init__.py").is_file() and folder.name.isidentifier()
+        if not is_package and len(names) >= max(levels, default=0):
+            break
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return names, folder
+
+
+_UNREAD = {
+    "pycuda": "PyCUDA",
+    "cupy": "CuPy",
+    "numba": "Numba",
+    "cuda": "CUDA Python",
+    "pynvrtc": "NVRTC",
+    "warp": "Warp",
+    "jax": "JAX",
+}
+"""Packages that launch kernels which SolKit does not follow, by module."""
+
+
+def advice_on_launching(modules: Iterable[str]) -> str:
+    """Return, in a sentence without an end, how to give SolKit kernels that a package launches.
+
+    Args:
+        modules: full names of imported modules. SolKit reads ``cuda.tile``, which does not count.
+    """
+    tops = {name.partition(".")[0] for name in modules if not f"{name}.".startswith("cuda.tile.")}
+    launching = [label for module, label in _UNREAD.items() if module in tops]
+    if not launching:
+        return ""
+    return (
+        f"SolKit does not follow launches by {' and '.join(launching)}: give the CUDA C++ to "
+        "torch.utils.cpp_extension.load_inline, with a function of PyTorch's tensors that launches"
+    )
+
+
 def why_not_python(file: Path) -> str:
-    """Return why a file is refused that is not Python's, and how CUDA C++ is read instead."""
+    """Return why a file is refused that is not Python's, and how SolKit reads its kernels."""
+    if file.suffix in (".ptx", ".cubin"):
+        return (
+            f"is read as it is: put {file.stem}.launch.toml beside it, or give `solkit score` "
+            "--launch 'grid=4096; block=256; args=fp32[1048576], 1048576; outputs=0'"
+        )
     cuda = (
         "; CUDA C++ is read from a Python file that binds a function of PyTorch's tensors, with "
         f'torch.utils.cpp_extension.load(name="{file.stem}", sources=["{file.name}"])'

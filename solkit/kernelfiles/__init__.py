@@ -52,7 +52,7 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
             return form(candidate, other or candidate)
     raise KernelFileError(
         "does not say what is computed, or on which inputs: "
-        f"`solkit init {Path(path).name}` writes a file that does. Expected one of: "
+        f"`solkit init {path}` writes a file that does. Expected one of: "
         "reference() and inputs() [and kernel()]; Model and get_inputs() [and ModelNew]; "
         "ModelNew or custom_kernel() with --reference FILE; "
         f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it; "

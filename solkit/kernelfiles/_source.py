@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.machinery
 import importlib.util
 import inspect
 import itertools
@@ -22,7 +23,7 @@ from solkit.adapters.cutile_configs import restrict_cutile
 from solkit.adapters.helion_configs import restrict_helion
 from solkit.adapters.tilelang_configs import restrict_tilelang
 from solkit.core import Params, Space, Value
-from solkit.core.syntax import why_not_python
+from solkit.core.syntax import advice_on_launching, package_of, why_not_python
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 from solkit.kernelfiles._loaded_modules import (
     TUNER_TYPES,
@@ -55,9 +56,8 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     file = Path(path)
     if not file.is_file():
         raise KernelFileError("no such file", path)
-    package = _package_of(file.resolve()) if name is None else ""
     unique = _module_name_for(str(file.resolve()))
-    name = name or (f"{package}.{unique}" if package else unique)  # for relative imports
+    name = name or ".".join([*_enter_package(file.resolve(), path), unique])  # relative imports
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise KernelFileError(why_not_python(file), path)
@@ -65,21 +65,35 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     _paths[name] = path
     sys.modules[name] = module  # dataclasses and pickle look a module up by its name
     sys.path.insert(0, str(file.resolve().parent))
-    if package:  # the folder above it comes behind what is installed
-        sys.path.append(str(file.resolve().parents[package.count(".") + 1]))
     with blaming_user_code(path, "importing it"):
         spec.loader.exec_module(module)
     return module
 
 
-def _package_of(file: Path) -> str:
-    """Return the package that a file lies in, by the ``__init__.py`` files; empty if in none."""
-    names: list[str] = []
-    folder = file.parent
-    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
-        names.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(names)
+def _enter_package(file: Path, path: str) -> list[str]:
+    """Make the package that a file lies in importable, and return its names; none without one.
+
+    A folder that is called as an installed module, such as ``triton``, gets another name.
+    """
+    names, above = package_of(file)
+    if not names:
+        return []
+    sys.path.append(str(above))  # behind what is installed
+    top = above / names[0]
+    spec = importlib.util.find_spec(names[0]) if names[0].isidentifier() else None
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if top in (Path(place).resolve() for place in places):
+        return names
+    alias = _module_name_for(str(top))
+    own = importlib.machinery.ModuleSpec(alias, None, is_package=True)
+    if (top / "__init__.py").is_file():
+        own = importlib.util.spec_from_file_location(alias, top / "__init__.py") or own
+    own.submodule_search_locations = [str(top)]
+    sys.modules[alias] = importlib.util.module_from_spec(own)
+    if own.loader is not None:
+        with blaming_user_code(path, f"importing {top.name}/__init__.py"):
+            own.loader.exec_module(sys.modules[alias])
+    return [alias, *names[1:]]
 
 
 def import_text(text: str, path: str) -> ModuleType:
@@ -132,16 +146,18 @@ _LANGUAGES = {"helion": "helion", "cuda.tile": "cutile", "cutlass": "cute", "til
 
 def advice_to_install(error: BaseException) -> str:
     """Return, in parentheses, what brings what a file lacks to import; empty if unknown."""
-    if isinstance(error, ImportError) and "no known parent package" in str(error):
-        return " (keep the file among the modules of its package, in a folder with __init__.py)"
     if not isinstance(error, ModuleNotFoundError):
         return ""
     name = error.name or ""
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames and re.match(r"\s*from\s+\.", frames[-1].line or ""):
+        return " (keep the file among the modules of its package)"
     if name == "cuda":  # the namespace of cuda.tile and others
-        frames = traceback.extract_tb(error.__traceback__)
         name = "cuda.tile" if frames and re.search(r"\btile\b", frames[-1].line or "") else name
     extras = (extra for module, extra in _LANGUAGES.items() if f"{name}.".startswith(f"{module}."))
-    return next((f" (pip install 'solkit[{extra}]')" for extra in extras), "")
+    advice = next((f"pip install 'solkit[{extra}]'" for extra in extras), "")
+    advice = advice or advice_on_launching([name])
+    return f" ({advice})" if advice else ""
 
 
 def _place_in_library(error: BaseException, path: str) -> str:

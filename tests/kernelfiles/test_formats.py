@@ -115,7 +115,7 @@ REFUSED = {
     "syntax": ("def reference(x) return x", r"problem\.py:3: importing it raised SyntaxError"),
     "an import from a package": (
         "from .shapes import SIZES",
-        r"no known parent package \(keep the file among the modules of its package",
+        r"No module named .*shapes' \(keep the file among the modules of its package",
     ),
     "an import that is missing": (
         "import nowhere_to_be_found",
@@ -224,7 +224,7 @@ def test_an_error_in_a_module_that_the_file_imports_names_the_line_there(write):
 
 
 def test_a_file_with_a_bare_kernel_is_told_what_writes_the_rest(write):
-    with pytest.raises(KernelFileError, match=r"`solkit init bare\.py` writes a file"):
+    with pytest.raises(KernelFileError, match=r"`solkit init /.*bare\.py` writes a file"):
         study(write("import triton\n@triton.jit\ndef copy(x): pass\n", "bare.py"))
 
 

@@ -74,6 +74,21 @@ def test_a_file_in_a_package_has_relative_imports(analyser, package):
     assert analyser.describe(str(file)).result().candidate.name == "kernel"
 
 
+@pytest.mark.parametrize("has_init", [True, False])
+def test_a_package_may_be_called_as_an_installed_one_and_lack_its_init(
+    analyser, tmp_path, has_init
+):
+    folder = tmp_path / "triton"
+    (folder / "fast").mkdir(parents=True)
+    if has_init:
+        (folder / "__init__.py").write_text("")
+        (folder / "fast" / "__init__.py").write_text("")
+    (folder / "ops.py").write_text(LIBRARY)
+    file = folder / "fast" / "bench.py"
+    file.write_text(FILE.format("..ops"))
+    assert analyser.describe(str(file)).result().candidate.name == "kernel"
+
+
 def test_constants_of_a_launch_description_may_be_sizes(analyser, tmp_path):
     file = tmp_path / "described.py"
     text = """

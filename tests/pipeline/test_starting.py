@@ -147,6 +147,59 @@ def test_an_open_place_of_a_launch_description_is_named(tmp_path):
         solkit.load(str(tmp_path / "mine_solkit.py"))
 
 
+def test_axes_that_a_kernel_goes_along_give_the_shapes_that_the_host_does_not(tmp_path):
+    norm = """
+@triton.jit
+def norm(x, w, s, out, stride, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x += row * stride
+    cols = tl.arange(0, BLOCK)
+    y = tl.load(x + cols, mask=cols < N) * tl.load(w + cols) * tl.load(s + row)
+    tl.store(out + row * stride + cols, y, mask=cols < N)
+
+
+def normalise(x, w, s):
+    M, N = x.shape
+    norm[(M,)](x, w, s, torch.empty_like(x), x.stride(0), N, BLOCK=1024)
+"""
+    written = started(tmp_path, HEAD + norm).text
+    assert "x = torch.randn(M, N, dtype" in written
+    assert "w = torch.randn(N, dtype" in written
+    assert "s = torch.randn(M, dtype" in written
+    product = """
+@triton.jit
+def mm(a, b, c, M, N, K, am, ak, bk, BM: tl.constexpr, BK: tl.constexpr):
+    i = (tl.program_id(0) * BM + tl.arange(0, BM)) % M
+    j, k = tl.program_id(1) * BM + tl.arange(0, BM), tl.arange(0, BK)
+    a_at, b_at = a + i[:, None] * am + k[None, :] * ak, b + k[:, None] * bk + j[None, :]
+    for step in range(tl.cdiv(K, BK)):
+        left = tl.load(a_at, mask=k[None, :] < K - step * BK)
+        right = tl.load(b_at, mask=j[None, :] < N)
+        a_at += BK * ak
+    tl.store(c + i[:, None] * N + j[None, :], tl.dot(left, right), mask=j[None, :] < N)
+
+
+def product(a, b, c, M, N, K):
+    mm[(M, N)](a, b, c, M, N, K, K, 1, N, BM=64, BK=32)
+"""
+    written = started(tmp_path, HEAD + product).text
+    assert "a = torch.randn(M, K, " in written
+    assert "b = torch.randn(K, N, " in written
+    assert "c = torch.empty(M, N, " in written
+
+
+def test_a_slice_of_a_shape_gives_another_tensors(tmp_path):
+    scan = """
+def scan(x, first, K):
+    assert tuple(first.shape) == tuple(x.shape[1:]) and K.device == x.device
+    T, N, C = x.shape
+    add_kernel[(1,)](x, first, K.data, T, 1024, NEGATE=False)
+"""
+    written = started(tmp_path, HEAD + ADD + scan).text
+    assert "first = torch.randn(N, C, dtype" in written
+    assert "K = torch." in written  # a tensor, whose name no size takes
+
+
 def test_an_index_is_an_integer_and_an_output_is_named(tmp_path):
     text = """
 @triton.jit
@@ -264,6 +317,39 @@ def test_a_kernel_file_lacks_nothing(tmp_path, text, why):
 def test_a_file_without_kernels_is_refused(tmp_path, name, text, expected):
     with pytest.raises(KernelFileError, match=expected):
         started(tmp_path, text, name=name)
+
+
+def test_what_a_cpp_function_takes_says_what_its_callers_parameters_are(tmp_path):
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "csrc" / "scale.cpp").write_text("""
+torch::Tensor scale_cuda(torch::Tensor x, at::Tensor rows, double by, int64_t n) {
+    run(x.data_ptr<at::Half>(), rows.data_ptr<int>(), x.size(1), by, n);  // rows.size(2)
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scale", &scale_cuda); }
+""")
+    text = """
+import os
+from torch.utils.cpp_extension import load
+here = os.path.dirname(__file__)
+ext = load(name="scale", sources=[os.path.join(here, "csrc", "scale.cpp")])
+
+
+def apply(x, rows, by, n):
+    return ext.scale(x.contiguous(), rows, by, n)
+"""
+    written = started(tmp_path, text).text
+    assert "x = torch.randn(M, N, dtype" in written
+    assert "dtype=torch.float16, device" in written
+    assert "rows = torch.randint(0, 1, (M, N,), dtype=torch.int32" in written
+    assert "by = 1.0  #" in written
+    assert "n = 1  #" in written
+
+
+def test_kernels_that_a_package_launches_are_told_what_reads_them(tmp_path):
+    with pytest.raises(KernelFileError, match=r"launches by CuPy: .*load_inline"):
+        started(tmp_path, "import cupy as cp\nscale = cp.RawKernel('...', 'scale')\n")
+    with pytest.raises(KernelFileError, match=r"put k\.launch\.toml beside it, or .*--launch"):
+        started(tmp_path, ".version 8.0", name="k.ptx")
 
 
 def test_nothing_of_the_file_runs(tmp_path):

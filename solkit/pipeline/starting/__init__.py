@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from solkit.core.syntax import names_bound_by_import
+from solkit.core.syntax import advice_on_launching, names_bound_by_import, package_of
 from solkit.errors import InputError, KernelFileError
 from solkit.pipeline.starting import _texts
 from solkit.pipeline.starting._source import Source, read_source
@@ -128,7 +129,7 @@ def _list_candidates(source: Source) -> list[str]:
     if source.launching:
         modules = [name for name in modules if name in in_use]
     else:  # the kernels are another file's
-        modules = [name for name in modules if name != "Model"]
+        modules = [name for name in modules if name != "Model" and source.classes[name].bases]
     launched = {launch.name for launch in source.launches(source.tree)}
     bare = [name for name in source.entries if name not in launched]
     return [*launchers, *autograd, *modules, *bare] or list(source.entries)
@@ -171,6 +172,8 @@ def _choose_candidate(source: Source, candidates: list[str], function: str | Non
     else:
         lacks = "has no @triton.jit function, and no function or class that launches a kernel of "
         lacks += "any language that SolKit reads"
+        if advice := advice_on_launching(itertools.chain(*source.imported.values())):
+            raise KernelFileError(f"{lacks}; {advice}", source.path)
     usable = _list_usable(source, launching or source.functions)
     raise KernelFileError(
         f"{lacks}, or name what to score with --function: {usable or 'the file defines nothing'}",
@@ -267,11 +270,7 @@ class _Place:
 def _module_place(source: Source, out: Path) -> _Place:
     file, target = Path(source.path).resolve(), out.resolve().parent
     stem = file.stem
-    package: list[str] = []
-    folder = file.parent
-    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
-        package.insert(0, folder.name)
-        folder = folder.parent
+    package, folder = package_of(file)
     if package and not _uses_package(source, package[0]):  # whose __init__.py may need much more
         package, folder = [], file.parent
     plain = re.fullmatch(r"[^\W\d]\w*", stem) and stem not in sys.stdlib_module_names

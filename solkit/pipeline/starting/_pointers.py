@@ -1,4 +1,4 @@
-"""Pointers of a kernel in Triton or cuTile: which parameters are read, written and hold indices.
+"""Pointers of a kernel in Triton, Gluon or cuTile: what is read, written, an index, and its axes.
 
 From the syntax tree alone. A pointer is followed through sums, views and the kernel's own helpers.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from solkit.core.syntax import Meanings, dotted_full_names, leading_name
+from solkit.pipeline.starting._axes import Addresses, Axis
 
-_LANGUAGES = ("triton.language.", "cuda.tile.")
+_LANGUAGES = ("triton.language.", "triton.experimental.gluon.language.", "cuda.tile.")
 _KEPT = ("make_block_ptr", "advance", "cast", "multiple_of", "max_contiguous", "broadcast_to")
 _MAKERS = (*_KEPT, "make_tensor_descriptor", "max_constancy", "to")
 _READS, _WRITES = ("load", "gather"), ("store", "scatter")
@@ -25,11 +26,13 @@ class Pointers:
         read: parameters that it loads through.
         written: parameters that it stores or adds through.
         indices: parameters whose values become part of an address.
+        axes: the dimensions of what each is added to, the one without a stride last.
     """
 
     read: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
     indices: frozenset[str] = frozenset()
+    axes: Mapping[str, tuple[Axis, ...]] = field(default_factory=dict)
 
     @property
     def every(self) -> frozenset[str]:
@@ -48,6 +51,7 @@ class _Reader:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         self._names = {argument.arg for argument in arguments}
         self._scalars = set(_scalar_parameters(node))
+        self.addresses = Addresses(node, self._names)
         self._helpers, self._imported, self._within = helpers, imported, (*within, node.name)
         self._roots: dict[str, str] = {}
         self._loaded: dict[str, set[str]] = {}
@@ -72,6 +76,8 @@ class _Reader:
             self._bind_pointer(node.target, node.value)
         elif isinstance(node, ast.AugAssign):
             self._mark_local(node.target, node.value)
+            if root := self._root_parameter(node.target):
+                self.addresses.add(root, node.value, self._roots)
 
     def _bind_pointer(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
@@ -83,6 +89,7 @@ class _Reader:
         if isinstance(target, ast.Name) and pointer:
             self._roots[target.id] = pointer
             self._note_indices(value)
+            self.addresses.add(pointer, value, self._roots)
 
     def _mark_local(self, target: ast.expr, value: ast.expr) -> None:
         """Note from which pointers a local's value was loaded."""
@@ -139,14 +146,19 @@ class _Reader:
         name = self._language_function(call)
         if name in _READS and (pointer := self._accessed_pointer(call)):
             self.read.add(pointer)
-            self._note_indices(*call.args[:1])
+            self._note_address(pointer, call)
         elif (name in _WRITES or name.startswith("atomic_")) and (
             pointer := self._accessed_pointer(call)
         ):
             self.written.add(pointer)
-            self._note_indices(*call.args[:1])
+            self._note_address(pointer, call)
         elif isinstance(call.func, ast.Name) and call.func.id in self._helpers:
             self._see_helper(call, self._helpers[call.func.id])
+
+    def _note_address(self, pointer: str, call: ast.Call) -> None:
+        self._note_indices(*call.args[:1])
+        for address in call.args[:1]:
+            self.addresses.add(pointer, address, self._roots)
 
     def _note_indices(self, *addresses: ast.expr) -> None:
         for address in addresses:
@@ -190,4 +202,5 @@ def pointers_of(
         imported: the full names behind the file's names.
     """
     seen = _Reader(node, helpers, imported, ())
-    return Pointers(frozenset(seen.read), frozenset(seen.written), frozenset(seen.indices))
+    axes = {name: seen.addresses.axes(name) for name in seen.read | seen.written}
+    return Pointers(frozenset(seen.read), frozenset(seen.written), frozenset(seen.indices), axes)

@@ -19,6 +19,7 @@ from solkit.core.syntax import (
     why_not_python,
 )
 from solkit.errors import KernelFileError
+from solkit.pipeline.starting._extensions import CppParameter, bound_functions
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -199,6 +200,24 @@ class Source:
                     none, pointers = frozenset[str](), pointers_of(body, functions, self.imported)
                     jit = Jit(kernel.id, body, none, none, False, pointers)
                     yield Launch(kernel.id, jit, ast.Call(part.func, passed.elts, []))
+
+    @functools.cached_property
+    def bound_functions(self) -> Mapping[str, tuple[CppParameter, ...]]:
+        """Functions in C++ that the file may bind, by the names that it calls."""
+        makes = self._names_one_of(_MAKERS, self.tree)
+        return bound_functions(self.path, self.tree) if makes else {}
+
+    def bound_arguments(self, node: ast.AST) -> Iterator[tuple[str, CppParameter]]:
+        """Yield the names that calls in a piece of code hand to functions in C++."""
+        for call in ast.walk(node):
+            called = call.func if isinstance(call, ast.Call) else None
+            if not isinstance(call, ast.Call) or not isinstance(called, ast.Attribute):
+                continue
+            for parameter, value in zip(self.bound_functions.get(called.attr, ()), call.args):
+                if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+                    value = value.func.value  # x.contiguous()
+                if isinstance(value, ast.Name):
+                    yield value.id, parameter
 
     @functools.cached_property
     def launching(self) -> frozenset[str]:

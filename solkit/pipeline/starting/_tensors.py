@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from solkit.core.syntax import names_bound_by
@@ -22,7 +22,7 @@ _OF_TENSORS = frozenset(
     """
     shape size dtype device stride numel ndim dim contiguous is_contiguous is_cuda data_ptr view
     reshape element_size requires_grad is_floating_point new_empty new_zeros unsqueeze squeeze
-    transpose permute T mT flatten
+    transpose permute T mT flatten data
     """.split()
 )
 _NAMES = "MNKLPQRSTUVWXYZ"
@@ -43,6 +43,19 @@ _BY_PLACE = (64, 1024, 16, 4)  # from the last dimension on, of three and more
 _Dim = tuple[str, int]
 
 
+@dataclass(frozen=True)
+class _LaunchAxis:
+    """An axis of a kernel's pointer at a launch: equal keys are the same indices.
+
+    Attributes:
+        key: the kernel, and the texts of the indices.
+        size: what the launch gives for the size that a mask compares these with.
+    """
+
+    key: tuple[str, frozenset[str]]
+    size: ast.expr | None
+
+
 @dataclass
 class Tensor:
     """A tensor parameter.
@@ -54,7 +67,8 @@ class Tensor:
         is_index: its values are part of an address.
         is_written: a kernel stores to it.
         is_read: a kernel loads from it.
-        is_like_first: the text says nothing of its sizes, so it gets those of the first tensor.
+        like: the tensor whose sizes it gets, as the text says nothing of its own; empty if none.
+        axes: the dimensions that a kernel goes along, each with the size that the launch gives it.
         dtype: what the function compares its dtype with; empty if nothing.
         dims: names or numbers of its dimensions, if a comment beside it lists them.
     """
@@ -65,7 +79,8 @@ class Tensor:
     is_index: bool = False
     is_written: bool = False
     is_read: bool = False
-    is_like_first: bool = False
+    like: str = ""
+    axes: tuple[_LaunchAxis, ...] = ()
     dtype: str = ""
     dims: tuple[str, ...] = ()
 
@@ -135,15 +150,15 @@ def tensors_of(
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
             used |= {part.value.id} if part.attr in _OF_TENSORS else set()
         _note_rank(part, tensors)
-    for launch in (*source.launches(node), *source.tile_launches(node)):
-        pointers = launch.jit.pointers if launch.jit else Pointers()
-        for parameter, value in launch.arguments.items():
-            if isinstance(value, ast.Name) and value.id in tensors and parameter in pointers.every:
-                used.add(value.id)
-                tensor = tensors[value.id]
-                tensor.is_index |= parameter in pointers.indices
-                tensor.is_written |= parameter in pointers.written
-                tensor.is_read |= parameter in pointers.read
+    for part in ast.walk(node):
+        if isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
+            _note_equal_shapes(part, tensors)
+    used |= _note_launches(source, node, tensors)
+    for name, parameter in source.bound_arguments(node):
+        if name in tensors and parameter.kind == "Tensor":
+            used.add(name)
+            tensors[name].at_least(parameter.rank)
+            tensors[name].dtype = tensors[name].dtype or parameter.dtype
     for name, theirs in _tensors_handed_on(source, node, (*within, node.name)):
         if name in tensors:
             used.add(name)
@@ -151,6 +166,9 @@ def tensors_of(
             tensors[name].is_index |= theirs.is_index
             tensors[name].is_written |= theirs.is_written
             tensors[name].is_read |= theirs.is_read
+            tensors[name].axes = tensors[name].axes or tuple(
+                _LaunchAxis(axis.key, None) for axis in theirs.axes
+            )
     annotated = tile_annotations(node)
     used |= annotated.keys()
     for argument in parameters(node):
@@ -167,6 +185,26 @@ def tensors_of(
             own.dims = dims
             own.at_least(len(dims), exact=True)
     return {name: tensor for name, tensor in tensors.items() if name in used}
+
+
+def _note_launches(source: Source, node: Definition, tensors: Mapping[str, Tensor]) -> set[str]:
+    """Note what launches in a function do with tensors, and return the names of these."""
+    passed: set[str] = set()
+    for launch in (*source.launches(node), *source.tile_launches(node)):
+        pointers = launch.jit.pointers if launch.jit else Pointers()
+        arguments = launch.arguments
+        for parameter, value in arguments.items():
+            if isinstance(value, ast.Name) and value.id in tensors and parameter in pointers.every:
+                passed.add(value.id)
+                tensor = tensors[value.id]
+                tensor.is_index |= parameter in pointers.indices
+                tensor.is_written |= parameter in pointers.written
+                tensor.is_read |= parameter in pointers.read
+                tensor.axes = tensor.axes or tuple(
+                    _LaunchAxis((launch.name, axis.indices), arguments.get(axis.size))
+                    for axis in pointers.axes.get(parameter, ())
+                )
+    return passed
 
 
 def _annotated_dims(source: Source, node: Definition, annotation: ast.Call) -> tuple[str, ...]:
@@ -220,11 +258,14 @@ def _commented_dims(source: Source, node: Definition, parameter: ast.arg) -> tup
 def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
     """Return names and values for the dimensions of tensors: equal ones share a name.
 
-    A tensor of which the text says no rank is taken to have the shape of the first.
+    A tensor of which the host's text says no rank has the axes that kernels go along, if these are
+    those of another one or a mask says their sizes; else the shape of the first.
     """
     groups, names = _Groups(), dict[object, str]()
-    _unknown_like_first(tensors)
+    own = {argument.arg for argument in parameters(node)}
     for tensor in tensors.values():
+        if tensor.rank and not tensor.is_exact:  # x.shape[-1] alone: a matrix has one
+            tensor.rank = max(tensor.rank, 2)
         for i, word in enumerate(tensor.dims):
             if word.isidentifier():
                 groups.join((tensor.name, i), word)
@@ -234,27 +275,29 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
                 groups.join(dim, local)
         elif isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
             _join_compared(groups, part.left, part.comparators[0], tensors)
-    _join_like_first(groups, tensors)
+    _join_axes(groups, tensors, own)
+    _join_alike(groups, tensors)
     taken = {*tensors, *_RESERVED}
     for item in itertools.chain(*groups.parent.items()):
         if isinstance(item, str) and item not in taken:
             root = groups.root(item)
             names.setdefault(root, root if isinstance(root, str) and root not in taken else item)
-    return _number_dimensions(groups, names, tensors)
+    return _number_dimensions(groups, names, tensors, own)
 
 
-def _join_like_first(groups: _Groups, tensors: Mapping[str, Tensor]) -> None:
-    first = next(iter(tensors.values()), None)
-    for other in tensors.values():
-        if first is not None and other.is_like_first:
-            for i in range(other.rank):
-                groups.join((other.name, i), (first.name, i))
+def _join_alike(groups: _Groups, tensors: Mapping[str, Tensor]) -> None:
+    for tensor in tensors.values():
+        for i in range(tensor.rank if tensor.like else 0):
+            groups.join((tensor.name, i), (tensor.like, i))
 
 
 def _number_dimensions(
-    groups: _Groups, names: dict[object, str], tensors: Mapping[str, Tensor]
+    groups: _Groups,
+    names: dict[object, str],
+    tensors: Mapping[str, Tensor],
+    reserved: Collection[str],
 ) -> Sizes:
-    taken = {*names.values(), *tensors}
+    taken = {*names.values(), *tensors, *reserved}
     fresh = itertools.chain(
         (name for name in _NAMES if name not in taken), (f"D{i}" for i in itertools.count())
     )
@@ -285,15 +328,50 @@ def _typical_dimension(rank: int, place: int, most: int) -> int:
     return _BY_PLACE[min(rank - 1 - place, len(_BY_PLACE) - 1)]
 
 
-def _unknown_like_first(tensors: Mapping[str, Tensor]) -> None:
+def _join_axes(groups: _Groups, tensors: Mapping[str, Tensor], own: Collection[str]) -> None:
+    """Join dimensions that kernels index alike, and give ranks where the host's text says none.
+
+    Args:
+        groups: equal dimensions, which it extends.
+        tensors: the tensors.
+        own: the function's parameters, which may be sizes.
+    """
     listed = list(tensors.values())
-    ranked = next((tensor for tensor in listed if tensor.rank), None)
+    ranked = [tensor for tensor in listed if tensor.rank]
+    same: dict[tuple[str, frozenset[str]], object] = {}
+    for tensor in ranked:
+        for i, axis in enumerate(tensor.axes if len(tensor.axes) == tensor.rank else ()):
+            groups.join((tensor.name, i), same.setdefault(axis.key, (tensor.name, i)))
     for tensor in listed:
-        if tensor.rank == 0:
-            tensor.rank = ranked.rank if ranked else 1
-            tensor.is_like_first = ranked is listed[0] or ranked is None
-        elif not tensor.is_exact:  # x.shape[-1] alone: a matrix has one
-            tensor.rank = max(tensor.rank, 2)
+        if tensor.rank:
+            continue
+        alike = [t for t in ranked if t.axes and _keys(t) == _keys(tensor)]
+        sizes = [
+            same.get(axis.key, _size_at_launch(axis.size, groups, tensors, own))
+            for axis in tensor.axes
+        ]
+        if not alike and sizes and None not in sizes:
+            tensor.at_least(len(sizes), exact=True)
+            for i, size in enumerate(sizes):
+                groups.join((tensor.name, i), size)
+            continue
+        model = next(iter([*alike, *ranked]), None)
+        tensor.rank = model.rank if model is not None else 1
+        is_like = model is None or model is listed[0] or bool(alike)
+        tensor.like = (model or listed[0]).name if is_like and tensor is not listed[0] else ""
+
+
+def _size_at_launch(
+    value: ast.expr | None, groups: _Groups, tensors: Mapping[str, Tensor], own: Collection[str]
+) -> object:
+    """Return the dimension, or the name of a size, that a launch gives; ``None`` if neither."""
+    if isinstance(value, ast.Name):
+        return value.id if value.id in groups.parent or value.id in own else None
+    return _dimension_of(value, tensors) if value is not None else None
+
+
+def _keys(tensor: Tensor) -> list[tuple[str, frozenset[str]]]:
+    return [axis.key for axis in tensor.axes]
 
 
 def _says_tensor(argument: ast.arg) -> bool:
@@ -356,6 +434,27 @@ def _shaped_tensor(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | No
     return None
 
 
+def _sliced_shape(node: ast.expr, tensors: Mapping[str, Tensor]) -> tuple[Tensor | None, int]:
+    """Return the tensor in ``tuple(x.shape)`` or ``x.shape[1:]``, and the first dimension there."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func) == "tuple":
+        node = node.args[0]
+    start = 0
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        lower, is_open = node.slice.lower, node.slice.upper is None and node.slice.step is None
+        if not is_open or not isinstance(lower, ast.Constant) or not isinstance(lower.value, int):
+            return None, 0
+        node, start = node.value, lower.value
+    return _shaped_tensor(node, tensors), start
+
+
+def _note_equal_shapes(node: ast.Compare, tensors: Mapping[str, Tensor]) -> None:
+    """Give a tensor of unknown rank that of the tensor with whose shape its own is compared."""
+    sides = [_sliced_shape(side, tensors) for side in (node.left, node.comparators[0])]
+    for (tensor, first), (other, start) in (sides, sides[::-1]):
+        if tensor is not None and other is not None and other.rank and not tensor.rank:
+            tensor.at_least(other.rank - start + first, exact=other.is_exact)
+
+
 def _dimension_of(
     node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True
 ) -> _Dim | None:
@@ -414,10 +513,10 @@ def _assigned_dimensions(
 def _join_compared(
     groups: _Groups, lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]
 ) -> None:
-    one, other = _shaped_tensor(lhs, tensors), _shaped_tensor(rhs, tensors)
+    (one, first), (other, start) = _sliced_shape(lhs, tensors), _sliced_shape(rhs, tensors)
     if one is not None and other is not None:
-        for i in range(min(one.rank, other.rank)):
-            groups.join((one.name, i), (other.name, i))
+        for i in range(min(one.rank - first, other.rank - start)):
+            groups.join((one.name, first + i), (other.name, start + i))
         return
     if one is not None and isinstance(rhs, (ast.Tuple, ast.List)):  # x.shape == (M, N)
         for i, dim in enumerate(rhs.elts[: one.rank]):

@@ -186,13 +186,14 @@ def _inputs_text(
     lines = [f"def inputs({header}):"]
     if used:
         lines.append("    # TODO: check the shapes; the text of the file says no more")
+    kinds = {name: bound.kind for name, bound in source.bound_arguments(call.node)}
     for parameter in required:
         if parameter.arg in tensors:
             lines.append(
                 f"    {parameter.arg} = {_random_tensor_text(tensors[parameter.arg], sizes)}"
             )
         elif parameter.arg not in used:  # else it is a size
-            lines += _scalar_text(parameter)
+            lines += _scalar_text(parameter, kinds.get(parameter.arg, ""))
     names = ", ".join(parameter.arg for parameter in required) + ("," if len(required) == 1 else "")
     by_name = {parameter.arg for parameter in call.node.args.kwonlyargs}
     if any(parameter.arg in by_name for parameter in required):
@@ -201,8 +202,8 @@ def _inputs_text(
     return "\n".join([*lines, f"    return ({names})", ""])
 
 
-def _scalar_text(argument: ast.arg) -> list[str]:
-    kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+def _scalar_text(argument: ast.arg, kind: str = "") -> list[str]:
+    kind = ast.unparse(argument.annotation) if argument.annotation is not None else kind
     if kind in _WORDS:
         return [f"    {argument.arg} = {_WORDS[kind]}  # TODO: choose a value"]
     todo = f"TODO: inputs(): choose a value for {argument.arg}"
