@@ -252,7 +252,7 @@ def test_a_store_that_another_process_makes_meanwhile_is_opened(
     def other_process_makes_it_in_time(examination):
         def examine(path):
             if next(examined) == examined_before:
-                os.makedirs(tmp_path / "new" / "parts")
+                os.makedirs(tmp_path / "new" / "parts")  # noqa: PTH103 - Path is patched
             return examination(path)
 
         return examine
