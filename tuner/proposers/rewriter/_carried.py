@@ -520,23 +520,40 @@ class Trip:
         return Carried(name, CarriedKind.RUNNING, step=step) if is_fixed else None
 
     def _sum(self, name: str, _known: Mapping[str, Carried]) -> Carried | None:
-        value = self._final(name)
-        added: cst.BaseExpression | None = None
-        if isinstance(value, cst.BinaryOperation) and self._is_name(value.left, name):
-            added = value.right if isinstance(value.operator, (cst.Add, cst.Subtract)) else None
-        elif isinstance(value, cst.BinaryOperation) and self._is_name(value.right, name):
-            added = value.left if isinstance(value.operator, cst.Add) else None
-        elif called_name(value) == "tl.dot":
-            onto = argument_of(value, 2, "acc")
-            rest = [arg for arg in call_args(value) if arg is not onto]
-            if onto is not None and self._is_name(onto, name):
-                is_plain = not any(self._depends(part) for part in rest)
-                return Carried(name, CarriedKind.SUM) if is_plain else None
-        if added is None or self._depends(added):
+        value, elements = self._final(name), list[cst.BaseExpression | None]()
+        while (parts := self._addition(value, name)) is not None:
+            rest, added = parts
+            if any(self._depends(part) for part in added):
+                return None
+            is_product = called_name(value) == "tl.dot"
+            elements.append(None if is_product else self._expanded(added[0]))
+            if self._is_name(rest, name):
+                break
+            if is_operation(value, cst.Subtract):
+                return None  # of several elements all are added
+            value = self.peeled(rest)
+        if parts is None or (len(elements) > 1 and is_operation(value, cst.Subtract)):
             return None
+        element = elements[0] if len(elements) == 1 else None
         subtracts = is_operation(value, cst.Subtract)
-        element = self._expanded(added)
         return Carried(name, CarriedKind.SUM, element=element, subtracts=subtracts)
+
+    def _addition(
+        self, value: cst.BaseExpression, name: str
+    ) -> tuple[cst.BaseExpression, list[cst.BaseExpression]] | None:
+        """Return what a value adds to, which depends on a carried name, and what is added."""
+        if called_name(value) == "tl.dot":
+            onto = argument_of(value, 2, "acc")
+            return None if onto is None else (onto, [a for a in call_args(value) if a is not onto])
+        if not is_operation(value, cst.Add, cst.Subtract):
+            return None
+        if is_operation(value, cst.Add) and not self._is_sum_of(value.left, name):
+            return value.right, [value.left]
+        return value.left, [value.right]
+
+    def _is_sum_of(self, node: cst.BaseExpression, name: str) -> bool:
+        """Tell whether a value is a carried name, or follows from the name."""
+        return self._is_name(node, name) or name in self._depends(node)
 
     def _extremum(self, name: str, _known: Mapping[str, Carried]) -> Carried | None:
         value = self._final(name)

@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     renamed_function,
 )
+from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._lift import scalar_names
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._memory import pointers_of
@@ -412,9 +413,8 @@ class _LargestNumber:
     def of(self, node: cst.BaseExpression) -> float:
         """Return how large a value may be; infinite if nothing bounds it."""
         node = _last_value(node, self._values)
-        number = integer_literal(node)
-        if number is not None:
-            return abs(number)
+        if isinstance(node, (cst.Integer, cst.Float)):
+            return abs(node.evaluated_value)
         if isinstance(node, cst.BinaryOperation):
             return self._of_operation(node)
         if called_name(node) == "tl.where":
@@ -469,9 +469,10 @@ def _scaled_sum(function: JitFunction, loop: Loop) -> _Sum | None:
         before = list(
             itertools.takewhile(lambda statement: statement is not loop.node, function.body)
         )
-        starts = values_of(name, before)
-        begins = len(starts) == 1 and called_name(starts[0]) == "tl.zeros"
-        begins = begins and assigned_names(*before).count(name) == 1  # nothing was added since
+        starts, start = values_of(name, before), start_of_name(name, before)
+        begins = [called_name(value) for value in starts] == ["tl.zeros"]
+        begins |= start is not None and start.is_zero
+        begins &= assigned_names(*before).count(name) == 1  # nothing was added since
         if adds and begins and count_uses(loop.node, name) == (1 if binding.operator else 2):
             return _Sum(name, dot, statement, loop, function)
     return None
@@ -538,20 +539,17 @@ def _without_scale(
     total: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression
 ) -> Pairs:
     """Return changes that leave the scale out and give the operand the other one's type."""
-    other, operand = total.value(1 - side), total.dot.args[side].value
+    operand, like = (total.dot.args[place].value for place in (side, 1 - side))
+    like = call_args(like)[0] if called_name(like) == "tl.trans" else like
+    other = total.own_value(like)
     plain, own = without_widening(other), without_widening(rest)
-    if not isinstance(plain, cst.Name):
+    loaded = plain if plain is other or isinstance(plain, cst.Name) else like
+    if not isinstance(loaded, cst.Name):
         return [(value, rest)]
     pairs: Pairs = [] if plain is other else [(other, plain)]
+    kind = f"{loaded.value}.dtype"
     if value is operand:  # written in place
-        return [
-            *pairs,
-            (
-                operand,
-                parse_expression(f"{render_code(parenthesized(own))}.to({plain.value}.dtype)"),
-            ),
-        ]
-    cast = parse_expression(
-        f"{render_code(operand)}.to({plain.value}.dtype)"
-    )  # the other one is loaded there
+        narrow = f"{render_code(parenthesized(own))}.to({kind})"
+        return [*pairs, (operand, parse_expression(narrow))]
+    cast = parse_expression(f"{render_code(operand)}.to({kind})")  # the other one is loaded there
     return [*pairs, (value, own), (operand, cast)]

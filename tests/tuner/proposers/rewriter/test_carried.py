@@ -24,6 +24,7 @@ def kinds(body):
         ("x = tl.load(p + i)\ns += tl.sum(x, axis=0)", {"s": SUM}),
         ("s = s - tl.load(p + i)", {"s": SUM}),
         ("acc = tl.dot(a, b, acc)", {"acc": SUM}),
+        ("acc = tl.dot(a, b, acc)\nacc = tl.load(p + i) + acc\nacc += i", {"acc": SUM}),
         ("m = tl.maximum(tl.load(p + i), m)", {"m": MAXIMUM}),
         ("x = tl.load(p + i)\nm = tl.where(x < m, x, m)", {"m": MINIMUM}),
         ("x = tl.load(p)\ns += x\np += 64", {"s": SUM, "p": RUNNING}),
@@ -56,6 +57,8 @@ def test_updates_are_told_by_their_algebra(body, expected):
     [
         "s = s * 0.5 + tl.load(p + i)",
         "s = tl.load(p + i) - s",
+        "s += i\ns = i - s",
+        "s += i\nhalf = s\ns += half",
         "m = tl.maximum(m, s)\ns += m",
         "x = tl.load(p + i)\nat = tl.where(x > 0, i, at)",  # the last, of no extremum
         "x = tl.load(p + i)\nm = tl.where(m > x, m, x)",  # it takes what is no number

@@ -65,6 +65,29 @@ def test_operands_may_be_written_in_other_ways(old, new, expected, is_right):
         assert is_right(results[0], source, **SIDES)
 
 
+def test_weights_less_zero_points_are_as_narrow_as_what_was_widened_ahead(is_right):
+    changes = {
+        "tl.zeros((BM, BN), tl.float32)": "tl.full((BM, BN), 0.0, tl.float32)",
+        "x_ptr + m[:, None] * K + k[None, :],": "x_ptr + m[None, :] * K + k[:, None],",
+        "(m[:, None] < M) & (k[None, :] < K), other=0.0)":
+            "(m[None, :] < M) & (k[:, None] < K), other=0.0).to(tl.float32)",
+        "w.to(tl.float32) * s": "(w.to(tl.float32) - 3.0) * s",
+        "tl.dot(x.to(tl.float32), wide)": 'tl.dot(tl.trans(x), wide, input_precision="ieee")',
+        "(w.float() * scale)": "((w.float() - 3) * scale)",
+    }  # fmt: skip
+    source = QUANTISED_MATMUL
+    for old, new in changes.items():
+        assert old in source
+        source = source.replace(old, new)
+    (variant,) = variants(Scales(), source, **SIDES)
+    assert "other=0.0).to(tl.float32)" not in variant
+    assert (
+        'tl.dot(tl.trans(x), wide.to(x.dtype), input_precision="ieee")\n    acc = acc * s'
+        in variant
+    )
+    assert is_right(variant, source, **SIDES)
+
+
 LOADED = QUANTISED_MATMUL.replace("wide = w", "s = tl.load(s_ptr + n)\n        wide = w")
 
 
