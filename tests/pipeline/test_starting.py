@@ -527,6 +527,39 @@ def test_a_function_of_tilelang_that_takes_tensors_is_a_launcher(tmp_path):
     assert "return scaled(x, w, scale, threads=threads)" in started.text
 
 
+FACTORY = """
+import tilelang
+import tilelang.language as T
+GROUP = 32
+
+{}
+def gemm(M, N, K, tile, dtype, stages=2, wide=False):
+    shape = (N, K // GROUP)
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), S: T.Tensor(shape, "int32"), C: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(N, tile), T.ceildiv(M, tile), threads=128) as (bx, by):
+            part = T.alloc_shared((tile, K), dtype)
+            T.copy(part, C[by * tile, bx * tile])
+    return main
+"""
+
+
+def test_a_function_of_tilelang_that_makes_a_kernel_is_called_for_its_sizes(tmp_path):
+    made = started(tmp_path, FACTORY.format("@tilelang.jit(out_idx=[-1])"))
+    assert made.chosen == "gemm"
+    assert "def inputs(M=4096, K=4096, N=4096, dtype=torch.float16, device" in made.text
+    assert "A = torch.randn(M, K, dtype" in made.text
+    assert "S = torch.randint(0, 1, (N, K // 32,), dtype=torch.int32" in made.text
+    assert "C" not in made.text.partition("def inputs")[2].partition("return")[0]  # it is returned
+    assert "N = S.shape[0]" in made.text
+    assert constant(made.text, "SPACE") == {"tile": [32, 64, 128], "stages": [1, 2, 4]}
+    call = 'gemm(M=M, N=N, K=K, tile=tile, dtype="float16", stages=stages)'
+    assert f"return {call}(A, S)" in made.text
+    compiled = started(tmp_path, FACTORY.format("")).text
+    assert f"return tilelang.compile({call})(A, S, C)" in compiled
+    assert constant(compiled, "OUTPUTS") == ("C",)
+
+
 def test_an_output_that_may_be_left_out_is_none_of_the_references(tmp_path):
     path = tmp_path / "optional.py"
     path.write_text("""

@@ -74,7 +74,9 @@ def start(path: str, out: str, function: str | None = None) -> StartedFile:
         return whole
     candidates = _list_candidates(source)
     chosen = _choose_candidate(source, candidates, function)
-    if chosen in source.kernels:
+    if chosen in source.factories:
+        parts = _texts.factory_text(source, chosen)
+    elif chosen in source.kernels:
         parts = _texts.description_text(source, chosen)
     elif chosen in source.classes and not source.is_function(source.classes[chosen]):
         parts = _texts.module_text(source, chosen)
@@ -132,7 +134,7 @@ def _list_candidates(source: Source) -> list[str]:
         modules = [name for name in modules if name != "Model" and source.classes[name].bases]
     launched = {launch.name for launch in source.launches(source.tree)}
     bare = [name for name in source.entries if name not in launched]
-    return [*launchers, *autograd, *modules, *bare] or list(source.entries)
+    return [*launchers, *autograd, *modules, *source.factories, *bare] or list(source.entries)
 
 
 def _topmost_functions(source: Source, names: list[str]) -> list[str]:
@@ -182,7 +184,7 @@ def _choose_candidate(source: Source, candidates: list[str], function: str | Non
 
 
 def _list_usable(source: Source, functions: Iterable[str]) -> str:
-    every = (*functions, *source.classes, *source.entries)
+    every = (*functions, *source.factories, *source.classes, *source.entries)
     usable = [name for name in every if _can_be_started(source, name)]
     return ", ".join(usable[:_MOST_LISTED]) + (", …" if len(usable) > _MOST_LISTED else "")
 
@@ -190,7 +192,7 @@ def _list_usable(source: Source, functions: Iterable[str]) -> str:
 def _can_be_started(source: Source, name: str) -> bool:
     if name in source.classes:
         return source.forward(source.classes[name])[0] is not None
-    return name in source.functions or name in source.kernels
+    return name in {*source.functions, *source.factories, *source.kernels}
 
 
 def _write_parts(source: Source, out: Path, parts: _texts.Parts) -> str:

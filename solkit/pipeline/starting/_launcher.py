@@ -11,14 +11,8 @@ import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from solkit.pipeline.starting._source import (
-    Definition,
-    Launch,
-    Source,
-    default_pairs,
-    parameters,
-    tile_annotations,
-)
+from solkit.pipeline.starting._functions import Definition, default_pairs, parameters, tile_number
+from solkit.pipeline.starting._source import Launch, Source, tile_annotations
 
 _OPTIONS = {"num_warps": 4, "num_stages": 3}  # Triton's defaults on NVIDIA GPUs
 _CHOICES = {"num_warps": (2, 4, 8), "num_stages": (2, 3, 4)}
@@ -42,10 +36,6 @@ class Tunable:
     locals: Mapping[str, ast.Assign] = field(default_factory=dict)
     literals: Mapping[str, ast.expr] = field(default_factory=dict)
     added: Mapping[str, Launch] = field(default_factory=dict)
-
-    def space(self) -> dict[str, list[int]]:
-        """Return the values to try, by parameter."""
-        return {name: _values_to_try(name, value) for name, value in self.defaults.items()}
 
 
 def tunable_constants(source: Source, node: Definition) -> Tunable:
@@ -80,7 +70,7 @@ class _Finder:
         """Note where an argument of a launch comes from, if that is a number in the text."""
         if isinstance(value, ast.Name):
             self._add_name(value.id)
-        elif (number := _tile_number(value)) is not None and self._is_unique_number(
+        elif (number := tile_number(value)) is not None and self._is_unique_number(
             name, value, number
         ):
             self.literals[name] = value
@@ -99,7 +89,7 @@ class _Finder:
 
     def _add_name(self, name: str) -> None:
         if name in self._own_defaults:
-            if (number := _tile_number(self._own_defaults[name])) is not None:
+            if (number := tile_number(self._own_defaults[name])) is not None:
                 self.own.add(name)
                 self.defaults[name] = number
             return
@@ -112,12 +102,12 @@ class _Finder:
         elif not bindings and name not in {parameter.arg for parameter in parameters(self._node)}:
             at_top = self._source.bound.get(name, [])
             only = at_top[0] if len(at_top) == 1 else None
-            number = _tile_number(only.value) if isinstance(only, ast.Assign) else None
+            number = tile_number(only.value) if isinstance(only, ast.Assign) else None
             if number is not None:
                 self.defaults[name] = number  # the parameter hides the global
 
     def _add_local(self, name: str, statement: ast.Assign) -> None:
-        if (number := _tile_number(statement.value)) is not None:
+        if (number := tile_number(statement.value)) is not None:
             self.locals[name] = statement
             self.defaults[name] = number
 
@@ -252,15 +242,8 @@ def _binds_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
 
 
-def _tile_number(node: ast.expr) -> int | None:
-    """Return a power of two from two on: what a tile or an option is."""
-    value = node.value if isinstance(node, ast.Constant) else None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        return None
-    return value if value & (value - 1) == 0 or value < 8 else None
-
-
-def _values_to_try(name: str, value: int) -> list[int]:
+def values_to_try(name: str, value: int) -> list[int]:
+    """Return the values of a parameter to try, around the one that it has."""
     if name in _CHOICES:
         return sorted({*_CHOICES[name], value})
     least = min(value, _LEAST_TILE) if value >= _LEAST_TILE else 1

@@ -20,9 +20,9 @@ from solkit.core.syntax import (
 )
 from solkit.errors import KernelFileError
 from solkit.pipeline.starting._extensions import CppParameter, bound_functions
+from solkit.pipeline.starting._factories import factories_of
+from solkit.pipeline.starting._functions import Definition, parameters
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 _DEVICE_CODE = frozenset(
     {"cuda.tile.kernel", "cutlass.cute.jit", "cutlass.cute.kernel", "tilelang.jit"}
@@ -109,6 +109,7 @@ class Source:
         imported: the full names behind names that imports bind.
         bound: for each top-level name the statements that bind it.
         functions: top-level functions for the host.
+        factories: TileLang's functions that make a kernel, by name.
         device_functions: names of top-level functions for the GPU that are not Triton's.
         classes: top-level classes.
     """
@@ -126,16 +127,19 @@ class Source:
             for statement in _top_level_statements(tree.body)
             if isinstance(statement, Definition)
         ]
+        self.factories = {
+            factory.name: factory for factory in factories_of(list(defined), self.imported)
+        }
         self.device_functions = tuple(
             definition.name
             for definition in defined
             if any(self._names_one_of(_DEVICE_CODE, d) for d in definition.decorator_list)
             and not tile_annotations(definition)
+            and definition.name not in self.factories
         )
+        apart = {*compiled, *self.device_functions, *self.factories}
         self.functions = {
-            definition.name: definition
-            for definition in defined
-            if definition.name not in {*compiled, *self.device_functions}
+            definition.name: definition for definition in defined if definition.name not in apart
         }
         classes = (
             statement
@@ -384,22 +388,6 @@ def read_source(path: str) -> Source:
     except (RecursionError, MemoryError) as error:
         raise KernelFileError("is nested too deeply to be parsed", path) from error
     return Source(path, text, tree)
-
-
-def parameters(node: Definition) -> list[ast.arg]:
-    """Return a function's parameters that have names of their own."""
-    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-
-
-def default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names of parameters with defaults, and these."""
-    positional = [*node.args.posonlyargs, *node.args.args]
-    if node.args.defaults:
-        for parameter, default in zip(positional[-len(node.args.defaults) :], node.args.defaults):
-            yield parameter.arg, default
-    for parameter, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
-        if maybe is not None:
-            yield parameter.arg, maybe
 
 
 def tile_annotations(node: Definition) -> dict[str, ast.Call]:

@@ -9,14 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from solkit.core.syntax import names_bound_by
+from solkit.pipeline.starting._factories import annotated_dtype
+from solkit.pipeline.starting._functions import Definition, parameters
 from solkit.pipeline.starting._pointers import Pointers
-from solkit.pipeline.starting._source import (
-    Definition,
-    Source,
-    default_pairs,
-    parameters,
-    tile_annotations,
-)
+from solkit.pipeline.starting._source import Source, tile_annotations
 
 _OF_TENSORS = frozenset(
     """
@@ -29,14 +25,6 @@ _NAMES = "MNKLPQRSTUVWXYZ"
 _RESERVED = {"dtype", "device"}
 _SHAPE_COMMENT = re.compile(r"[^#]*#.*?(?:\[([\w ,]+)\]|\((\w+ *,[\w ,]+)\))")
 _SHAPE_SENTENCE = r"^\W*{name}\b.*\bshapes?\W*?(?:\[([\w ,]+)\]|\(([\w ,]+)\))"
-_TILE_DTYPES = {
-    "float": "float32",
-    "int": "int32",
-    "float8_e4m3": "float8_e4m3fn",
-    "e4m3_float8": "float8_e4m3fn",
-    "e5m2_float8": "float8_e5m2",
-}
-"""TileLang's other names of dtypes."""
 _VECTOR = 16_777_216  # elements of a vector: its traffic outlasts a launch
 _BY_PLACE = (64, 1024, 16, 4)  # from the last dimension on, of three and more
 
@@ -180,7 +168,7 @@ def tensors_of(
         )
         own = tensors.get(argument.arg) if argument.arg in used else None
         if own is not None and said is not None:
-            own.dtype = _annotated_dtype(node, said)
+            own.dtype = annotated_dtype(node, said)
         if own is not None and dims and own.admits(len(dims)):
             own.dims = dims
             own.at_least(len(dims), exact=True)
@@ -222,22 +210,6 @@ def _annotated_dims(source: Source, node: Definition, annotation: ast.Call) -> t
         is_fixed = isinstance(value, ast.Constant) and ast.unparse(dim) not in own
         words.append(ast.unparse(value if value is not None and is_fixed else dim))
     return tuple(words) if all(w.isidentifier() or w.isdecimal() for w in words) else ()
-
-
-def _annotated_dtype(node: Definition, annotation: ast.Call) -> str:
-    """Return the dtype in ``T.Tensor((M, N), T.float16)``, or what a name there stands for."""
-    value: ast.expr | None = annotation.args[1] if len(annotation.args) > 1 else None
-    if isinstance(value, ast.Name):
-        bound = [s.value for s in node.body if isinstance(s, ast.Assign) and _binds(s, value.id)]
-        value = bound[0] if len(bound) == 1 else dict(default_pairs(node)).get(value.id)
-    if isinstance(value, ast.Constant) and isinstance(value.value, str):
-        return _TILE_DTYPES.get(value.value, value.value)
-    name = value.attr if isinstance(value, ast.Attribute) else ""
-    return _TILE_DTYPES.get(name, name)
-
-
-def _binds(statement: ast.Assign, name: str) -> bool:
-    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
 
 
 def _commented_dims(source: Source, node: Definition, parameter: ast.arg) -> tuple[str, ...]:
@@ -313,13 +285,13 @@ def _number_dimensions(
             group = groups.root((tensor.name, i))
             name = names[group] if group in names else names.setdefault(group, next(fresh))
             called.append(name)
-            value = _typical_dimension(tensor.rank, i, most)
+            value = typical_dimension(tensor.rank, i, most)
             defaults[name] = min(defaults.get(name, value), value)
         dims[tensor.name] = tuple(called)
     return Sizes(dims, defaults)
 
 
-def _typical_dimension(rank: int, place: int, most: int) -> int:
+def typical_dimension(rank: int, place: int, most: int) -> int:
     """Return a dimension of a tensor, where `most` is the rank of the largest."""
     if most == 1:
         return _VECTOR

@@ -6,10 +6,23 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from solkit.core.syntax import returned_values
-from solkit.pipeline.starting._launcher import Tunable, copy_launcher, tunable_constants
-from solkit.pipeline.starting._source import Definition, Jit, Source
-from solkit.pipeline.starting._tensors import Sizes, Tensor, named_sizes, tensors_of
+from solkit.core.syntax import names_used_by, returned_values
+from solkit.pipeline.starting._factories import Factory
+from solkit.pipeline.starting._functions import Definition
+from solkit.pipeline.starting._launcher import (
+    Tunable,
+    copy_launcher,
+    tunable_constants,
+    values_to_try,
+)
+from solkit.pipeline.starting._source import Jit, Source
+from solkit.pipeline.starting._tensors import (
+    Sizes,
+    Tensor,
+    named_sizes,
+    tensors_of,
+    typical_dimension,
+)
 
 _OWN_NAMES = {"kernel", "reference", "inputs", "valid", "check", "SPACE", "SHAPES", "TOLERANCE"}
 _WORDS = {"int": "1", "float": "1.0", "bool": "False"}
@@ -112,12 +125,17 @@ def _space_text(source: Source, call: _Call, knobs: Tunable) -> str:
     tuned = [launch.name for launch in launches if launch.jit and launch.jit.is_autotuned]
     if tuned:
         return f"# No SPACE: the configurations of triton.autotune on {tuned[0]} are searched.\n"
-    if not knobs.defaults:
+    return _space_lines(knobs.defaults)
+
+
+def _space_lines(defaults: Mapping[str, int]) -> str:
+    if not defaults:
         return (
             "# No SPACE: no constant of a launch is in reach. To tune one, make it a keyword-only\n"
             '# parameter of kernel() and list its values: SPACE = {"BLOCK": [512, 1024]}\n'
         )
-    lines = [f"    {name!r}: {values},".replace("'", '"') for name, values in knobs.space().items()]
+    space = {name: values_to_try(name, value) for name, value in defaults.items()}
+    lines = [f"    {name!r}: {values},".replace("'", '"') for name, values in space.items()]
     return "\n".join(
         ["# TODO: leave out values for which the kernel is wrong.", "SPACE = {", *lines, "}", ""]
     )
@@ -228,6 +246,99 @@ def _kernel_text(
     keywords = "".join(f", {name}={value}" for name, value in own.items())
     head = f"def kernel({', '.join(names)}{', *' if own else ''}{keywords}):"
     return f"{head}\n    return {call.called}({', '.join(arguments)})\n", [call.name]
+
+
+def factory_text(source: Source, name: str) -> Parts:
+    """Return a file for a function of TileLang's that makes a kernel for given sizes."""
+    factory = source.factories[name]
+    numbers = {n: v for n, v in source.aliases.items() if isinstance(v, ast.Constant)}
+    shapes = {own: factory.shape(said, numbers) for own, said in factory.annotations().items()}
+    written = factory.written()
+    tensors = {
+        own: Tensor(own, len(shapes[own]), is_written=own in written, dtype=factory.dtype(said))
+        for own, said in factory.annotations().items()
+    }
+    given = [own for i, own in enumerate(shapes) if i not in factory.returned]
+    used = {part for dims in shapes.values() for dim in dims for part in names_used_by(_code(dim))}
+    sizes = [parameter for parameter in factory.defaults if parameter in used]
+    places = {
+        size: f"{own}.shape[{i}]"
+        for own in reversed(given)
+        for i, size in enumerate(shapes[own])
+        if size in sizes
+    }
+    names = [*given, *(size for size in sizes if size not in places)]
+    outputs = [own for own in given if own in written]
+    reference = [f"def reference({', '.join(names)}):"]
+    if outputs:
+        reference.append(f"    # It writes {', '.join(outputs)} in place, as the kernel does.")
+    todo = f"TODO: reference(): compute in PyTorch what {name}() computes"
+    reference.append(f'    raise NotImplementedError("{todo}")\n')
+    knobs, passed = factory.constants(sizes)
+    recovered = {size: places.get(size, "") for size in sizes}
+    parts = [
+        *([f"OUTPUTS = ({_quote_words(outputs)},)  # the kernel writes them\n"] if outputs else []),
+        _space_lines(knobs),
+        "\n".join(reference),
+        _factory_inputs(source, factory, tensors, Sizes(shapes, {}), names),
+        _factory_kernel(factory, names, given, recovered, knobs, passed),
+    ]
+    return Parts("\n\n".join(parts), [name])
+
+
+def _code(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _factory_inputs(
+    source: Source,
+    factory: Factory,
+    tensors: Mapping[str, Tensor],
+    sizes: Sizes,
+    names: Sequence[str],
+) -> str:
+    most = max((tensor.rank for tensor in tensors.values()), default=1)
+    values: dict[str, str] = {}
+    for own, dims in sizes.dims.items():
+        for i, dim in enumerate(dims):
+            for size in names_used_by(_code(dim)) & factory.defaults.keys():
+                usual = str(typical_dimension(tensors[own].rank, i, most))
+                values.setdefault(size, factory.defaults[size] or usual)
+    taken = [f"{size}={value}" for size, value in values.items()]
+    own_types = {t.dtype for t in tensors.values() if t.dtype and not t.holds_integers}
+    header = [*taken, f"dtype={_requested_dtype(source, tensors)}", 'device="cuda"']
+    lines = [f"def inputs({', '.join(header)}):"]
+    for own in names:
+        if own in tensors:
+            text = _random_tensor_text(tensors[own], sizes)
+            if len(own_types) > 1 and tensors[own].dtype:
+                text = text.replace("dtype=dtype", f"dtype=torch.{tensors[own].dtype}")
+            lines.append(f"    {own} = {text}")
+    return "\n".join([*lines, f"    return ({', '.join(names)}{',' * (len(names) == 1)})", ""])
+
+
+def _factory_kernel(
+    factory: Factory,
+    names: Sequence[str],
+    given: Sequence[str],
+    sizes: Mapping[str, str],
+    knobs: Mapping[str, int],
+    passed: Mapping[str, str],
+) -> str:
+    keywords = "".join(f", {own}={value}" for own, value in knobs.items())
+    lines = [f"def kernel({', '.join(names)}{', *' if knobs else ''}{keywords}):"]
+    lines += [
+        f'    raise NotImplementedError("TODO: kernel(): choose a value for {own}")'
+        for own, value in passed.items()
+        if not value
+    ]
+    lines += [] if factory.is_compiled else ["    import tilelang", ""]
+    lines += [f"    {size} = {place}" for size, place in sizes.items() if place]
+    arguments = {**{size: size for size in sizes}, **passed}
+    made = ", ".join(f"{own}={value or None}" for own, value in arguments.items())
+    made = f"{factory.name}({made})" if factory.has_sizes else factory.name
+    made = made if factory.is_compiled else f"tilelang.compile({made})"
+    return "\n".join([*lines, f"    return {made}({', '.join(given)})", ""])
 
 
 def module_text(source: Source, name: str) -> Parts:
