@@ -36,6 +36,7 @@ from solkit.core import (
     Verdict,
     canonical,
 )
+from solkit.core.values import finite_or_none
 from solkit.datasets.facts import depth_reached
 from solkit.datasets.kernels import Kernel, kernel_of_file
 from solkit.errors import InputError, UnsupportedError
@@ -467,8 +468,8 @@ class _Cascade:
             replace(
                 _ranked_candidate(candidates[place], forecasts, int(place), acts[place]),
                 pushes=pushes.get(at, ()),
-                compile_s=_finite_or_none(float(costs.compile_s[place])),
-                gpu_s=_finite_or_none(float(costs.gpu_s[place])),
+                compile_s=finite_or_none(float(costs.compile_s[place])),
+                gpu_s=finite_or_none(float(costs.gpu_s[place])),
             )
             for at, place in enumerate(order)
         )
@@ -725,7 +726,7 @@ def _ranked_candidate(
 ) -> Ranked:
     fails = candidate.fails
     time_ms, low_ms, high_ms = (
-        _finite_or_none(float(column[place]))
+        finite_or_none(float(column[place]))
         for column in (forecasts.time_ms, forecasts.low_ms, forecasts.high_ms)
     )
     p_fail = candidate.p_fail
@@ -742,7 +743,3 @@ def _ranked_candidate(
     return Ranked(
         candidate.configuration, candidate.depth, forecast, action[0], reason, is_whole=is_whole
     )
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if np.isfinite(value) else None

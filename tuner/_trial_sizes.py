@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from solkit.core import Value
+from solkit.core.quantities import settings_text
 from solkit.kernelfiles import LoadedKernel
 from solkit.tuner._trial_inputs import Change
 
@@ -77,7 +78,7 @@ class TrialSize:
 
     def describe(self) -> str:
         """Return the sizes, in words."""
-        listed = ", ".join(f"{name}={value}" for name, value in self.shape.items())
+        listed = settings_text(self.shape)
         shifted = f", inputs shifted by {self.offset:g}" if self.offset else ""
         return f"{self.why}: {listed or 'no sizes'}{shifted}"
 

@@ -12,6 +12,7 @@ from solkit.adapters import fake_cuda, launch_recording
 from solkit.adapters.launch_recording import AutotuneSpace, Choice, Recording
 from solkit.adapters.recipes import Steps
 from solkit.core import Value
+from solkit.core.quantities import settings_text
 from solkit.errors import ParamsError
 
 
@@ -182,8 +183,7 @@ def _matching_configs(name: str, configs: Sequence[Any], params: Mapping[str, Va
     if not params.keys() & configs[0].kwargs.keys():
         return list(configs)
     requested, *listed = (
-        ", ".join(f"{key}={value}" for key, value in values.items())
-        for values in (params, *(config.all_kwargs() for config in configs))
+        settings_text(values) for values in (params, *(config.all_kwargs() for config in configs))
     )
     raise ParamsError(
         f"no configuration of the autotuned {name} has {requested}; it has: {'; '.join(listed)}"

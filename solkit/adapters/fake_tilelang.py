@@ -27,6 +27,7 @@ from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.adapters.generated_code import GeneratedCode, GeneratedLaunch, launch_generated
 from solkit.adapters.launch_recording import Argument, TensorArgument
 from solkit.adapters.tilelang_configs import choose_config, tilelang_tuner
+from solkit.core.quantities import settings_text
 from solkit.errors import UnsupportedError
 
 _NAME = "TileLang"
@@ -404,7 +405,7 @@ def _call_autotuned(tuned: Any, /, *args: Any, **kwargs: Any) -> Any:
         if seen is not None:
             seen.tuners.setdefault(name, tilelang_tuner(listed))
             if len(listed) > 1:
-                values = ", ".join(f"{key}={value}" for key, value in config.items())
+                values = settings_text(config)
                 which = f"{len(listed)} configurations, showing {values}"
                 launch_recording.add_remark(f"{user_line()}: tilelang.autotune on {name}: {which}")
         kwargs = {**kwargs, **config}

@@ -67,6 +67,7 @@ from solkit.adapters.triton_compiler import (
 )
 from solkit.adapters.triton_writes import loads_from, may_write
 from solkit.core import Device
+from solkit.core.stack import Stack
 from solkit.errors import SolkitError
 
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # CUDA C++ Programming Guide, technical specifications
@@ -347,7 +348,7 @@ def _copy_contents(tensor: torch.Tensor) -> Contents:
 # ------------------------------------------------------------------------------ custom ops
 
 
-_insides: list[contextlib.AbstractContextManager[Any]] = []  # a stack of modes
+_insides = Stack[contextlib.AbstractContextManager[Any]]()
 
 
 _registered_kernels: dict[str, Any] = {}
@@ -408,14 +409,11 @@ def _run_registered(name: str, /, *args: Any, **kwargs: Any) -> Any:
     return _watch_kernel(kernel, *args, **kwargs) if _insides else kernel(*args, **kwargs)
 
 
-@contextlib.contextmanager
-def inside_custom_ops(mode: contextlib.AbstractContextManager[Any]) -> Iterator[None]:
+def inside_custom_ops(
+    mode: contextlib.AbstractContextManager[Any],
+) -> contextlib.AbstractContextManager[object]:
     """Enter a dispatch mode in the kernels of custom ops too, which run without it."""
-    _insides.append(mode)
-    try:
-        yield
-    finally:
-        _insides.pop()
+    return _insides.holding(mode)
 
 
 def _own_kernel(op: Any) -> Any:

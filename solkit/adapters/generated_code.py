@@ -7,10 +7,11 @@ give `GeneratedLaunch` records; `solkit.analysis.cuda` takes them as launches of
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from solkit.adapters.launch_recording import Argument
+from solkit.core.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,14 @@ class GeneratedLaunch:
     encodings: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-_receivers: list[Callable[[GeneratedLaunch], None]] = []  # a stack; the innermost is told
+_receivers = Stack[Callable[[GeneratedLaunch], None]]()
 
 
-@contextlib.contextmanager
-def generated_launches(receiver: Callable[[GeneratedLaunch], None]) -> Iterator[None]:
+def generated_launches(
+    receiver: Callable[[GeneratedLaunch], None],
+) -> contextlib.AbstractContextManager[object]:
     """Tell `receiver` of the launches of generated code that are made inside."""
-    _receivers.append(receiver)
-    try:
-        yield
-    finally:
-        _receivers.pop()
+    return _receivers.holding(receiver)
 
 
 def launch_generated(launch: GeneratedLaunch) -> None:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from solkit.core import Value
+from solkit.core.quantities import settings_text
 from solkit.errors import ParamsError
 
 _UNSET = "None"
@@ -57,7 +58,7 @@ def with_params(config: Any, params: Mapping[str, Value], spec: Any) -> Any:
     except ParamsError:
         raise
     except Exception as error:  # of Helion's, which says what is wrong
-        listed = ", ".join(f"{name}={value}" for name, value in own.items())
+        listed = settings_text(own)
         raise ParamsError(f"Helion takes no configuration with {listed}: {error}") from error
     return changed
 

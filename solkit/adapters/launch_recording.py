@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from solkit.adapters.triton_compiler import Specialisation
 from solkit.core import Launch, Value
+from solkit.core.quantities import settings_text
+from solkit.core.stack import Stack
 
 if TYPE_CHECKING:
     from solkit.adapters.recipes import Steps  # imports all that stands in for CUDA
@@ -160,7 +162,7 @@ class AutotuneSpace:
         which = "the first" if self.chosen == self.configs[0] else "the one asked for"
         if self.skipped:
             which = "the first that this GPU can run"
-        values = ", ".join(f"{name}={value}" for name, value in self.chosen.items())
+        values = settings_text(self.chosen)
         return (
             f"triton.autotune on {self.kernel}: {len(self.configs)} configurations, "
             f"showing {which}: {values}"
@@ -238,7 +240,7 @@ class Recording:
         return (*self.unanalysed, *tuned, *self.remarks)
 
 
-_recordings: list[Recording] = []  # a stack; the innermost records
+_recordings = Stack[Recording]()
 
 
 def current_recording() -> Recording | None:
@@ -275,14 +277,9 @@ def recording_launches(
         yield record
 
 
-@contextlib.contextmanager
-def recording_into(record: Recording) -> Iterator[Recording]:
+def recording_into(record: Recording) -> contextlib.AbstractContextManager[Recording]:
     """Record launches into a record."""
-    _recordings.append(record)
-    try:
-        yield record
-    finally:
-        _recordings.pop()
+    return _recordings.holding(record)
 
 
 def add_remark(sentence: str) -> None:

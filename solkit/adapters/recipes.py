@@ -587,13 +587,7 @@ class _Following(TorchFunctionMode):
         super().__init__()
         self.steps = steps
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if not self.steps.holds_stand_ins((args, kwargs)):
             return func(*args, **kwargs)

@@ -8,7 +8,7 @@ what is meant for the GPU stays on the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -30,13 +30,7 @@ def answer_as(device: Device) -> None:
 class SeemingGpu(TorchFunctionMode):
     """Calls of torch in which CUDA means the CPU, and tensors seem to be on the GPU."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call `func` on the CPU."""
         if func in _ANSWERS:
             return _ANSWERS[func]

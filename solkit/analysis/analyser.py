@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from solkit.adapters.compilers import Compiler
@@ -136,12 +135,7 @@ class Analyser:
     def __enter__(self) -> Analyser:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -286,17 +280,14 @@ class Analyser:
         Returns:
             When that is done; or an error, as for `problem`.
         """
-        args = dict(configuration.shape), dict(configuration.params)
-        return self._ask(configuration.path, configuration.reference, "compile", args, _value)
+        return self._ask_about(configuration, "compile")
 
     def compile_listed(self, configuration: Configuration) -> Future[None]:
         """As `compile`, but all configurations that its autotuners would time at the shape.
 
         Those that their own pruning leaves out are not compiled.
         """
-        args = dict(configuration.shape), dict(configuration.params)
-        source = configuration.path, configuration.reference
-        return self._ask(*source, "compile_listed", args, _value)
+        return self._ask_about(configuration, "compile_listed")
 
     # ------------------------------------------------------------------------------- files
 
@@ -311,7 +302,7 @@ class Analyser:
             The file; or `KernelFileError` if it cannot be used, `JobDiedError` if it ends or hangs
             its worker.
         """
-        return self._ask(path, reference, "describe", (), _value)
+        return self._ask(path, reference, "describe", ())
 
     def problem(
         self,
@@ -334,7 +325,7 @@ class Analyser:
             The case; or `InputError` or `JobDiedError`, as for `describe`.
         """
         args = dict(shape), dict(params or {}), groups
-        return self._ask(path, reference, "problem", args, _value)
+        return self._ask(path, reference, "problem", args)
 
     def points(
         self, path: str, reference: str | None, shape: Mapping[str, Value], most: int, seed: int = 0
@@ -351,7 +342,7 @@ class Analyser:
         Returns:
             All parameters of each, the candidate's own first; or an error, as for `problem`.
         """
-        return self._ask(path, reference, "points", (dict(shape), most, seed), _value)
+        return self._ask(path, reference, "points", (dict(shape), most, seed))
 
     def launch_identity(self, configuration: Configuration) -> Future[str]:
         """Return a text that two configurations share if the GPU is asked for the same by both.
@@ -359,9 +350,7 @@ class Analyser:
         Returns:
             The text, empty if not all is seen; or an error, as for `problem`.
         """
-        args = dict(configuration.shape), dict(configuration.params)
-        path, reference = configuration.path, configuration.reference
-        return self._ask(path, reference, "launch_identity", args, _value)
+        return self._ask_about(configuration, "launch_identity")
 
     def input_layouts(
         self, configuration: Configuration
@@ -371,9 +360,7 @@ class Analyser:
         Returns:
             Both by parameter, in elements; or an error, as for `problem`.
         """
-        args = dict(configuration.shape), dict(configuration.params)
-        path, reference = configuration.path, configuration.reference
-        return self._ask(path, reference, "input_layouts", args, _value)
+        return self._ask_about(configuration, "input_layouts")
 
     def plan(
         self, path: str, reference: str | None, shape: Mapping[str, Value], limit_s: float
@@ -404,17 +391,17 @@ class Analyser:
 
     # ------------------------------------------------------------------------------- steps
 
+    def _ask_about(self, configuration: Configuration, method: str) -> Future[Any]:
+        """Return the answer to a request about a configuration."""
+        args = dict(configuration.shape), dict(configuration.params)
+        return self._ask(configuration.path, configuration.reference, method, args)
+
     def _ask(
-        self,
-        path: str,
-        reference: str | None,
-        method: str,
-        args: tuple[Any, ...],
-        convert: Callable[[Answer | SolkitError], T],
-    ) -> Future[T]:
+        self, path: str, reference: str | None, method: str, args: tuple[Any, ...]
+    ) -> Future[Any]:
         """Return the answer to a request about a file in the present surroundings."""
         source = Source.here(path, reference)
-        return self._ask_from(source, method, args, convert, method in _FIRST)
+        return self._ask_from(source, method, args, _value, method in _FIRST)
 
     def _ask_from(
         self,

@@ -28,6 +28,7 @@ from solkit.adapters.launch_watchers import watching_launches
 from solkit.analysis.worker import fake_device
 from solkit.core import Device, Value
 from solkit.core.proposals import EntryPoint
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError, KernelFileError
 from solkit.kernelfiles._kernelbench import KernelBenchKernel
 from solkit.kernelfiles.seeding import seed_everything
@@ -240,7 +241,7 @@ class _Problem:
         source = ""
         if model is not None and caller is None:
             source = Path(self.path).read_text(encoding="utf-8")
-        about = f"At {_listed_sizes(self.shape)}, for {device.name}"
+        about = f"At {settings_text(self.shape, 'its own shape')}, for {device.name}"
         arguments = workload.args, workload.kwargs
         named = self.name, about
         return Reference(*named, function, *arguments, model, source, self.shape, caller)
@@ -291,7 +292,3 @@ def _same_values(
 
 def _same_tensors(state: Mapping[str, torch.Tensor], value: torch.Tensor) -> list[str]:
     return [n for n, tensor in state.items() if _alike(tensor, value) and tensor.equal(value)]
-
-
-def _listed_sizes(shape: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in shape.items()) or "its own shape"

@@ -20,6 +20,7 @@ from solkit.core import (
     Verdict,
     progress,
 )
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError, JobDiedError, KernelFileError
 
 Shape = Mapping[str, Value]
@@ -230,5 +231,5 @@ def _common_error(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
     """Return one error for all shapes: theirs, if they agree."""
     if len({str(error) for _, error in errors}) == 1:
         return errors[0][1]
-    named = [(",".join(f"{k}={v}" for k, v in shape.items()), error) for shape, error in errors]
+    named = [(settings_text(shape, separator=","), error) for shape, error in errors]
     return InputError("\n  ".join(["every shape failed:", *(f"{s}: {e}" for s, e in named)]))

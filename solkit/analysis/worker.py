@@ -176,16 +176,6 @@ class _File:
         drawn = [{**candidate.params, **point} for point in others]
         return [dict(candidate.params), *(point for point in drawn if point != candidate.params)]
 
-    def lower(
-        self,
-        requests: Sequence[tuple[Shape, Shape]],
-        jobs: int,
-        isolated: bool,
-        limit_s: float | None,
-    ) -> list[Analysis | SolkitError]:
-        """As `analyse`, but only lowered."""
-        return self.analyse(requests, jobs, isolated, limit_s, Depth.LOWERED)
-
     def analyse(
         self,
         requests: Sequence[tuple[Shape, Shape]],
@@ -197,6 +187,12 @@ class _File:
         """Analyse shapes and parameters: see `analyse_all`; kernels write, so inputs are fresh."""
         candidates, progress = self._candidates(requests), self.progress
         return analyse_all(candidates, self.device, jobs, isolated, progress, depth, limit_s)
+
+    def lower(
+        self, requests: Sequence[tuple[Shape, Shape]], **how: Any
+    ) -> list[Analysis | SolkitError]:
+        """As `analyse`, but only lowered."""
+        return self.analyse(requests, **how, depth=Depth.LOWERED)
 
     def compile(
         self,
@@ -211,15 +207,9 @@ class _File:
         compile_only(self._candidates(requests), *how)
         return [None for _ in requests]
 
-    def compile_listed(
-        self,
-        requests: Sequence[tuple[Shape, Shape]],
-        jobs: int,
-        isolated: bool,
-        limit_s: float | None,
-    ) -> list[None]:
+    def compile_listed(self, requests: Sequence[tuple[Shape, Shape]], **how: Any) -> list[None]:
         """As `compile`, but each configuration that autotuners would time."""
-        return self.compile(requests, jobs, isolated, limit_s, every_choice=True)
+        return self.compile(requests, **how, every_choice=True)
 
     def _candidates(
         self, requests: Sequence[tuple[Shape, Shape]]

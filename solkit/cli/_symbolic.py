@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from solkit.cli import _base
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from solkit.core import Value
-    from solkit.roofline.symbolic import Point, SymbolicBound
+    from solkit.roofline.symbolic import SymbolicBound
 
 
 def check_options(
@@ -50,7 +51,7 @@ def show_formula(bound: SymbolicBound, json: str | None) -> None:
 def _render_symbolic(bound: SymbolicBound, console: Console) -> None:
     from rich.table import Table
 
-    fixed = ", ".join(f"{name}={value}" for name, value in bound.work.fixed.items())
+    fixed = settings_text(bound.work.fixed)
     console.print(f"{bound.device}, precision {bound.precision}" + (f", {fixed}" if fixed else ""))
     table = Table("amount", "formula", "how", box=None, header_style="bold")
     for formula in bound.work.formulas:
@@ -67,16 +68,12 @@ def _render_symbolic(bound: SymbolicBound, console: Console) -> None:
     if unused:
         console.print(f"No amount depends on {', '.join(unused)}.")
     for point, formula_ms, numeric_ms in bound.times_ms:
-        console.print(f"{_format_sizes(point)}: {formula_ms:.6g} ms, numeric {numeric_ms:.6g} ms")
+        console.print(f"{settings_text(point)}: {formula_ms:.6g} ms, numeric {numeric_ms:.6g} ms")
 
 
 def _depends_on_size(bound: SymbolicBound, name: str) -> bool:
     word = re.compile(rf"\b{re.escape(name)}\b")
     return any(word.search(f.expression) or not f.expression for f in bound.work.formulas)
-
-
-def _format_sizes(point: Point) -> str:
-    return ", ".join(f"{name}={n}" for name, n in point.items())
 
 
 def _symbolic_json(bound: SymbolicBound) -> str:

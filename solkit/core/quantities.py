@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 _DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
@@ -73,3 +74,8 @@ def significant(value: float, digits: int = 3) -> str:
         return str(value)
     before = len(str(int(abs(value)))) if abs(value) >= 1 else 1
     return f"{value:.{max(0, digits - before)}f}"
+
+
+def settings_text(values: Mapping[str, object], none: str = "", separator: str = ", ") -> str:
+    """Return sizes or parameters in words, e.g. ``"M=4096, N=1000"``; `none` if there are none."""
+    return separator.join(f"{name}={value}" for name, value in values.items()) or none

@@ -26,6 +26,11 @@ def finite(value: Any) -> Any:
     return value
 
 
+def finite_or_none(value: float | None) -> float | None:
+    """Return a number if it is one that can be shown."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def is_number(value: Value) -> bool:
     """Tell whether a value is a number; a truth value is none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

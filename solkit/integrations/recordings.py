@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from solkit.core import KernelFile, Outcome, Source, Value, canonical
+from solkit.core.quantities import settings_text
 from solkit.datasets.kernels import kernel_of_file
 from solkit.datasets.store import Store
 from solkit.datasets.tables import records_of
@@ -122,7 +123,7 @@ def text_digest(text: str) -> str:
 
 
 def _not_recorded_error(params: Params) -> NotRecordedError:
-    settings = ", ".join(f"{name}={value}" for name, value in params.items()) or "its default"
+    settings = settings_text(params, "its default")
     return NotRecordedError(f"The recording has this source, but not with {settings}.")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from solkit.core import Value, Verdict, canonical
+from solkit.core.quantities import settings_text
 from solkit.integrations.candidates import refused_grade, source_text
 from solkit.integrations.client import Client
 from solkit.integrations.grading import PASSED_SCORE, Graded, Stage
@@ -171,7 +172,7 @@ def describe_grade(graded: Graded) -> dict[str, str]:
         ),
         "speed of light": _time_interval(graded.sol_ms),
         "limiter": graded.limiter,
-        "parameters": ", ".join(f"{name}={value}" for name, value in graded.params.items()),
+        "parameters": settings_text(graded.params),
         "reasons": "\n".join(graded.reasons),
     }
     return {name: text for name, text in facts.items() if text}

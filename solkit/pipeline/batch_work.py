@@ -20,6 +20,7 @@ from solkit.core import (
     canonical,
 )
 from solkit.core.progress import tell
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError, ShapeError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.history import remembered
@@ -58,7 +59,7 @@ class Work:
     @property
     def name(self) -> str:
         """Name for people."""
-        sizes = ", ".join(f"{name}={value}" for name, value in self.ground.default.shape.items())
+        sizes = settings_text(self.ground.default.shape)
         return f"{self.entry.title} at {sizes}" if sizes else self.entry.title
 
     def task(self, how: TuneSettings) -> TuningProblem:

@@ -16,6 +16,7 @@ from solkit.adapters.compilers import Compiler, find_compiler, installed_compile
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.sides import Place
 from solkit.core import Device, Side, Value
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError
 from solkit.pipeline.target import named_device, target_device
 
@@ -134,11 +135,7 @@ def _worlds_of_axis(
         return [replace(base, compiler=c, name=f"Triton {c.version}") for c in compilers]
     if len(revisions) > 1:
         return [replace(base, revision=r, name=r or "the files as they are") for r in revisions]
-    return [replace(base, params=p, name=_settings(p) or "the files' own") for p in params]
-
-
-def _settings(params: Mapping[str, Value]) -> str:
-    return ",".join(f"{name}={value}" for name, value in params.items())
+    return [replace(base, params=p, name=settings_text(p, "the files' own", ",")) for p in params]
 
 
 def _worlds_of_devices(base: World, devices: Sequence[Device]) -> list[World]:

@@ -18,6 +18,7 @@ from solkit.core import (
     canonical,
     variant_id,
 )
+from solkit.core.quantities import settings_text
 from solkit.core.values import check_sizes
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError
@@ -85,7 +86,7 @@ class Original:
         if shape is None:
             shape = file.problem.shapes[0]
             if (others := len(file.problem.shapes) - 1) > 0:
-                sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
+                sizes = settings_text(shape)
                 notes.append(f"Searched at the first shape of the file ({sizes}), of {others + 1}.")
         params = {**file.candidate.params, **how.params}
         if unknown := set(how.params) - set(file.candidate.params):

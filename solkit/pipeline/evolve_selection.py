@@ -23,6 +23,7 @@ from solkit.core import (
     Value,
     canonical,
 )
+from solkit.core.quantities import settings_text
 from solkit.errors import MemoryLimitError, SolkitError, WorkerError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.compiling import write_compile_peer
@@ -232,7 +233,7 @@ class Selection:
         alone = not held
         failed = [check for check in held if not check.passed]
         if failed:
-            at = _name_sizes(failed[0].shape)
+            at = settings_text(failed[0].shape)
             return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
         why = f"It is faster on fresh inputs; {_where_it_held(held)}."
         return Gate(True, last, held, alone, why)
@@ -271,10 +272,10 @@ class Selection:
                 held = replace(held, passed=True, why=f"{held.why} {_LEFT}")
             if at is not shape:
                 self.notes.append(
-                    f"{_NO_ROOM.format(_name_sizes(shape))} it met {_name_sizes(at)} instead."
+                    f"{_NO_ROOM.format(settings_text(shape))} it met {settings_text(at)} instead."
                 )
             return held
-        self.notes.append(f"{_NO_ROOM.format(_name_sizes(shape))} it was left out.")
+        self.notes.append(f"{_NO_ROOM.format(settings_text(shape))} it was left out.")
         return None
 
     def _is_noise(self, held: HeldOut) -> bool:
@@ -315,7 +316,3 @@ def _may_give_way(gate: Gate) -> bool:
     final = None if gate.final is None else gate.final.difference
     shown = final, *(held.difference for held in gate.held_out)
     return Difference.NOT_COMPARED in shown or (final is Difference.FASTER and not gate.passed)
-
-
-def _name_sizes(shape: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in shape.items())

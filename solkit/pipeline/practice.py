@@ -21,6 +21,7 @@ from solkit.core import (
     canonical,
     variant_id,
 )
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError, SolkitError
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.pipeline.studying import Shape
@@ -378,7 +379,7 @@ class Practice:
                 return self._measure_once(bred, shape, turn)
             except SolkitError as error:
                 self._lost.add(canonical(shape))
-                at = ", ".join(f"{name}={value}" for name, value in shape.items())
+                at = settings_text(shape)
                 why = str(error).partition("\n")[0]
                 self.notes.append(f"Nothing was practised at {at}: {why}")
         return VariantOutcome(Verdict.NOT_MEASURED)
@@ -401,7 +402,7 @@ class Practice:
             return
         kind = _kind_taken(breeding, practised)
         lost = practised[0].practised[-1]
-        at = ", ".join(f"{name}={value}" for name, value in lost.shape.items())
+        at = settings_text(lost.shape)
         outcome = (
             lost.verdict.value if lost.ratio is None else f"{lost.ratio:.2f} times the original"
         )

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 import time
@@ -38,6 +37,7 @@ from solkit.core import (
     TuneVerdict,
     canonical,
 )
+from solkit.core.values import finite_or_none
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, SolkitError, UnsupportedError
@@ -346,12 +346,8 @@ def _tune_status(stage: str, task: TuningProblem, gpu_s: float, budget_s: float)
         failed=task.failed,
         best_ms=None if best is None else best.time_ms,
         gap=task.gap,
-        expected_gain=_finite_or_none(task.expected_gain()),
+        expected_gain=finite_or_none(task.expected_gain()),
     )
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _in_new_process(bench: TrustedBench, base: Configuration, rival: Configuration) -> Final:
@@ -466,8 +462,8 @@ def tuned_result(
         final_s=final_s,
         stopped=searched.stopped,
         trajectory=tuple(task.trajectory),
-        expected_gain=_finite_or_none(task.expected_gain()),
-        better_chance=_finite_or_none(task.better_chance()),
+        expected_gain=finite_or_none(task.expected_gain()),
+        better_chance=finite_or_none(task.better_chance()),
         equals=tuple(trial.timed_params() for trial in task.equals() if trial is not best),
         log=None if log is None else str(log.path),
         notes=tuple(notes),

@@ -19,6 +19,7 @@ from solkit.core import (
     Value,
     canonical,
 )
+from solkit.core.quantities import settings_text
 from solkit.datasets.kernels import kernel_at_path, kernel_of_file
 from solkit.errors import InputError, NotRecordedError, ParamsError, ShapeError
 from solkit.measure.benches import RecordedBench
@@ -99,7 +100,7 @@ def live_ground(
     if shape is None:
         shape = file.problem.shapes[0]
         if (others := len(file.problem.shapes) - 1) > 0:
-            sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
+            sizes = settings_text(shape)
             notes.append(f"Tuned at the first shape of the file ({sizes}), of {others + 1}.")
     future = analyser.points(path, reference, shape, MOST_POINTS, how.seed)
     points = _may_vary(future.result(), own, how.varied)
@@ -282,4 +283,4 @@ def recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Ma
 
 def describe_values(values: Mapping[str, Value]) -> str:
     """Return sizes or parameters as `A=1, B=2`."""
-    return ", ".join(f"{name}={value}" for name, value in values.items()) or "the default shape"
+    return settings_text(values, "the default shape")

@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Ceiling
+from solkit.core.values import finite_or_none
 from solkit.report.diff import Group
 from solkit.report.overview import Time, modelled_ms, time_of
-from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.units import TELLING, format_ratio, shape_words, signed_duration
 

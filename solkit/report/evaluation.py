@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from solkit.core.values import finite_or_none
 from solkit.report.public_timings import PublicTimings, public_timings_json
 from solkit.surrogate.evaluation.evaluate import UPDATED, Evaluation
 from solkit.surrogate.evaluation.regret_metrics import APART, FIRST, Figures
@@ -64,32 +65,28 @@ def _figures_json(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "rows": evaluation.rows,
         "pools": {kind: _pools_json(figures) for kind, figures in evaluation.pools.items()},
-        "time_error_median": _finite_or_none(evaluation.time_error),
-        "coverage_90": _finite_or_none(evaluation.coverage.share),
-        "coverage_90_families_p10": _finite_or_none(evaluation.coverage.p10),
-        "coverage_90_families_worst": _finite_or_none(evaluation.coverage.worst),
-        "abstains": _finite_or_none(evaluation.abstaining.share),
-        "abstains_error_ratio": _finite_or_none(evaluation.abstaining.error_ratio),
+        "time_error_median": finite_or_none(evaluation.time_error),
+        "coverage_90": finite_or_none(evaluation.coverage.share),
+        "coverage_90_families_p10": finite_or_none(evaluation.coverage.p10),
+        "coverage_90_families_worst": finite_or_none(evaluation.coverage.worst),
+        "abstains": finite_or_none(evaluation.abstaining.share),
+        "abstains_error_ratio": finite_or_none(evaluation.abstaining.error_ratio),
         "pairs_right": {
-            apart: _finite_or_none(pairs.right) for apart, pairs in evaluation.pairs.items()
+            apart: finite_or_none(pairs.right) for apart, pairs in evaluation.pairs.items()
         },
     }
 
 
 def _pools_json(figures: Figures) -> dict[str, Any]:
-    regrets = {f"regret_top{n}_mean": _finite_or_none(figures.regrets[n]) for n in FIRST}
+    regrets = {f"regret_top{n}_mean": finite_or_none(figures.regrets[n]) for n in FIRST}
     return {
-        "spearman_median": _finite_or_none(figures.spearman_median),
-        "spearman_p10": _finite_or_none(figures.spearman_p10),
+        "spearman_median": finite_or_none(figures.spearman_median),
+        "spearman_p10": finite_or_none(figures.spearman_p10),
         **regrets,
         "problems": figures.problems,
         "k_90": figures.k_90 or None,
         "k_90_of_48": figures.k_90_of_48 or None,
     }
-
-
-def _finite_or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 _WHOLE = {

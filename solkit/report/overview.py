@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Result, Verdict
+from solkit.core.values import finite_or_none
 from solkit.report.launch_schema import LaunchJson
-from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import ReportJson, ResultJson
 from solkit.roofline.kernel import gap
 

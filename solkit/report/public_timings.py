@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from solkit.core.values import finite_or_none
 from solkit.pipeline.public_figures import ForecastFigures, PublicFigures
 
 
@@ -46,8 +47,8 @@ def _group_json(figures: PublicFigures) -> dict[str, Any]:
         "family": figures.family or None,
         "rows": figures.rows,
         "bounded": figures.bounded,
-        "gap_median": _finite_or_none(figures.gap_median),
-        "gap_p10": _finite_or_none(figures.gap_p10),
+        "gap_median": finite_or_none(figures.gap_median),
+        "gap_p10": finite_or_none(figures.gap_p10),
         "kernel_model": _forecast_json(figures.model),
         "surrogate": _forecast_json(figures.surrogate),
     }
@@ -56,15 +57,11 @@ def _group_json(figures: PublicFigures) -> dict[str, Any]:
 def _forecast_json(figures: ForecastFigures) -> dict[str, Any]:
     return {
         "rows": figures.rows,
-        "time_error_median": _finite_or_none(figures.error_median),
-        "ratio_median": _finite_or_none(figures.ratio_median),
-        "spearman": _finite_or_none(figures.spearman),
-        "coverage_90": _finite_or_none(figures.coverage_90),
+        "time_error_median": finite_or_none(figures.error_median),
+        "ratio_median": finite_or_none(figures.ratio_median),
+        "spearman": finite_or_none(figures.spearman),
+        "coverage_90": finite_or_none(figures.coverage_90),
     }
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def render_public_timings(timings: PublicTimings, console: Console) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from solkit.core.codec import chosen_fields
+from solkit.core.quantities import settings_text
 from solkit.report import units
 from solkit.report.feature_words import words_of_feature
 from solkit.report.tables import table_without_lines
@@ -145,7 +146,7 @@ class PlanView:
 def _candidate_view(place: int, entry: Mapping[str, Any], several: bool) -> CandidateView:
     forecast = entry["forecast"]
     time_ms, file = forecast["time_ms"], f"{Path(entry['file']).name} " if several else ""
-    params = ", ".join(f"{name}={value}" for name, value in entry["params"].items())
+    params = settings_text(entry["params"])
     time = "unknown" if time_ms is None else units.duration(time_ms)
     return CandidateView(
         place=place,

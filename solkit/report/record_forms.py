@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from solkit.core import Value
+from solkit.core.values import finite_or_none
 
 T = TypeVar("T")
 
@@ -44,11 +45,6 @@ def _word_unless_finite(value: Any) -> Any:
 
 def _nan_for_null(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """Return a number if it is one that can be shown."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 Number = Annotated[float | None, BeforeValidator(_null_unless_finite)]

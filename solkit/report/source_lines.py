@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from solkit.core import Access, KernelModel
+from solkit.core.values import finite_or_none
 from solkit.report.launch_schema import LaunchJson
 from solkit.report.overview import launches_seen
-from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import ReportJson, ResultJson
 from solkit.report.sources import Source
 

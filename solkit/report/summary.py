@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Verdict
+from solkit.core.values import finite_or_none
 from solkit.report import diff as comparison
 from solkit.report import overview, units
 from solkit.report.advice import Advice
 from solkit.report.launch_schema import LaunchJson
 from solkit.report.overview import NamedReport
-from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import ReportJson, ResultJson
 from solkit.report.short import advice_words
 from solkit.report.tables import table_without_lines

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Report, Result, Verdict
+from solkit.core.quantities import settings_text
 from solkit.report import detailed, explain, short, units
 from solkit.report.overview import expected_ms
 from solkit.report.tables import table_without_lines
@@ -45,7 +46,7 @@ def render_hint(report: Report, hints: Mapping[int, Hint], console: Console) -> 
     shape = (
         f" at {units.shape_words(report.results[place].shape)}" if len(report.results) > 1 else ""
     )
-    params = ", ".join(f"{name}={value}" for name, value in hint.params.items())
+    params = settings_text(hint.params)
     text = (
         f"\nHint: {params} is expected to be {hint.speedup:.1f} times as fast{shape}; nothing was "
         f"measured. solkit rank {report.kernel.path} shows more."

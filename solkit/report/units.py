@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from solkit.core import Value
-from solkit.core.quantities import PREFIXES, amount, binary_bytes, duration, interval, significant
+from solkit.core.quantities import (
+    PREFIXES,
+    amount,
+    binary_bytes,
+    duration,
+    interval,
+    settings_text,
+    significant,
+)
 
 __all__ = [
     "TELLING",
@@ -58,7 +66,7 @@ def format_grid(blocks: tuple[int, int, int]) -> str:
 
 def format_settings(values: Mapping[str, Value]) -> str:
     """Return sizes or parameters as the command line takes them, e.g. ``"M=4096,N=1000"``."""
-    return ",".join(f"{name}={value}" for name, value in values.items())
+    return settings_text(values, separator=",")
 
 
 def shape_words(values: Mapping[str, Value]) -> str:

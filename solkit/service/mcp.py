@@ -7,16 +7,14 @@ tool that takes long gives a job id; `job` waits for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import solkit
 from solkit.errors import InputError, SolkitError
 from solkit.extras import needed
-from solkit.service import requests
 from solkit.service.queue import JobQueue
-from solkit.service.requests import Ask, Candidate
+from solkit.service.requests import KINDS, Candidate
 from solkit.service.store import Job, Status
 from solkit.service.summaries import MOST_CHARACTERS, result_facts, shorten_text, summarize_result
 
@@ -86,14 +84,7 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
         problem: Source, shape: Settings = None, device: DeviceName = None
     ) -> CallToolResult:
         """The speed of light of a problem: the least time of any kernel, and what limits it."""
-        return await _answer_now(
-            desk,
-            "bound",
-            requests.Bound,
-            problem=problem,
-            shapes=_single_shape(shape),
-            device=device,
-        )
+        return await _answer_now(desk, "bound", problem=problem, shape=shape, device=device)
 
     @server.tool(annotations=_READS)
     async def analyse(
@@ -107,11 +98,10 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
         return await _answer_now(
             desk,
             "analyse",
-            requests.Analyse,
             source=source,
             problem=problem,
-            shapes=_single_shape(shape),
-            params=params or {},
+            shape=shape,
+            params=params,
             device=device,
         )
 
@@ -121,13 +111,7 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
     ) -> CallToolResult:
         """Check and time a kernel on the GPU: verdict, time, gap to the speed of light, advice."""
         return await _answer_now(
-            desk,
-            "score",
-            requests.Score,
-            source=source,
-            problem=problem,
-            shapes=_single_shape(shape),
-            params=params or {},
+            desk, "score", source=source, problem=problem, shape=shape, params=params
         )
 
     @server.tool(annotations=_READS)
@@ -140,9 +124,7 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
     ) -> CallToolResult:
         """Which op of a model is worth working on; a trace needs no GPU, a script does."""
         file = _existing_path(path)
-        return await _answer_now(
-            desk, "profile", requests.Profile, path=file, arguments=arguments or [], device=device
-        )
+        return await _answer_now(desk, "profile", path=file, arguments=arguments, device=device)
 
 
 def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
@@ -158,8 +140,7 @@ def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
         return await _answer_now(
             desk,
             "rank",
-            requests.Rank,
-            candidates=_candidates(sources),
+            candidates=sources,
             problem=problem,
             shape=shape,
             budget=budget,
@@ -175,13 +156,7 @@ def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
     ) -> CallToolResult:
         """Grade candidates for a search: forecasts reject the hopeless, the rest is measured."""
         return await _answer_now(
-            desk,
-            "evaluate",
-            requests.Evaluate,
-            problem=problem,
-            candidates=_candidates(sources),
-            shape=shape,
-            most=most,
+            desk, "evaluate", problem=problem, candidates=sources, shape=shape, most=most
         )
 
     @server.tool(annotations=_READS)
@@ -193,13 +168,7 @@ def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
     ) -> CallToolResult:
         """Which kernel is faster, timed in turns on the GPU, with a confidence interval."""
         return await _answer_now(
-            desk,
-            "compare",
-            requests.Compare,
-            base=Candidate(source=_resolve_source(base)),
-            candidates=_candidates(candidates),
-            problem=problem,
-            shape=shape,
+            desk, "compare", base=base, candidates=candidates, problem=problem, shape=shape
         )
 
 
@@ -216,11 +185,10 @@ def _add_long(server: MCPServer[Any], desk: JobQueue) -> None:
         return await _answer_later(
             desk,
             "tune",
-            requests.Tune,
             source=source,
             problem=problem,
             shape=shape,
-            params=params or {},
+            params=params,
             gpu_seconds=gpu_seconds,
         )
 
@@ -236,11 +204,10 @@ def _add_long(server: MCPServer[Any], desk: JobQueue) -> None:
         return await _answer_later(
             desk,
             "evolve",
-            requests.Evolve,
             source=source,
             problem=problem,
             shape=shape,
-            params=params or {},
+            params=params,
             gpu_seconds=gpu_seconds,
         )
 
@@ -277,27 +244,32 @@ def _add_jobs(server: MCPServer[Any], desk: JobQueue) -> None:
 # ------------------------------------------------------------------------------------------ asking
 
 
-async def _answer_now(desk: JobQueue, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
+async def _answer_now(desk: JobQueue, kind: str, **fields: Any) -> CallToolResult:
     """The answer, if it comes in time; else the job's id."""
-    job = await _submit_request(desk, kind, model, fields)
+    job = await _submit_request(desk, kind, fields)
     return _job_summary(await desk.wait(job.id, _QUICK_S))
 
 
-async def _answer_later(
-    desk: JobQueue, kind: str, model: type[Ask], **fields: Any
-) -> CallToolResult:
+async def _answer_later(desk: JobQueue, kind: str, **fields: Any) -> CallToolResult:
     """The job's id."""
-    return _job_summary(await _submit_request(desk, kind, model, fields))
+    return _job_summary(await _submit_request(desk, kind, fields))
 
 
-async def _submit_request(
-    desk: JobQueue, kind: str, model: type[Ask], fields: dict[str, Any]
-) -> Job:
+async def _submit_request(desk: JobQueue, kind: str, fields: dict[str, Any]) -> Job:
+    """Queue a request; what the tool was not given is at the request's default."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    model = KINDS[kind]
+    if "shapes" in model.model_fields and "shape" in given:
+        given["shapes"] = [given.pop("shape")]
     try:
         for name in ("source", "problem"):
-            if fields.get(name) is not None:
-                fields[name] = _resolve_source(fields[name])
-        return await desk.submit(kind, model(**fields), _OWNER)
+            if name in given:
+                given[name] = _resolve_source(given[name])
+        if "base" in given:
+            given["base"] = _candidate(given["base"])
+        if "candidates" in given:
+            given["candidates"] = list(map(_candidate, given["candidates"]))
+        return await desk.submit(kind, model(**given), _OWNER)
     except SolkitError as error:
         raise ToolError(str(error)) from error
 
@@ -320,12 +292,8 @@ def _existing_path(path: str) -> str:
     return str(existing.resolve())
 
 
-def _candidates(sources: Sequence[str]) -> list[Candidate]:
-    return [Candidate(source=_resolve_source(source)) for source in sources]
-
-
-def _single_shape(shape: dict[str, Setting] | None) -> list[dict[str, Setting]] | None:
-    return None if shape is None else [shape]
+def _candidate(source: str) -> Candidate:
+    return Candidate(source=_resolve_source(source))
 
 
 # ----------------------------------------------------------------------------------------- answers

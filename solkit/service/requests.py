@@ -58,16 +58,6 @@ class Bound(Ask):
     precision: Literal["tolerance", "declared", "tf32", "bf16", "fp8"] = "tolerance"
 
 
-class Analyse(Ask):
-    """Launches of a kernel, with compiled code and gap; nothing is measured."""
-
-    source: Source
-    problem: Problem = None
-    shapes: Shapes = None
-    params: Params = {}
-    device: DeviceName = None
-
-
 class Score(Ask):
     """Bound, analysis, verdict, time and score of a kernel."""
 
@@ -75,6 +65,12 @@ class Score(Ask):
     problem: Problem = None
     shapes: Shapes = None
     params: Params = {}
+
+
+class Analyse(Score):
+    """Launches of a kernel, with compiled code and gap; nothing is measured."""
+
+    device: DeviceName = None
 
 
 class Rank(Ask):
@@ -130,15 +126,10 @@ class Tune(Ask):
     seed: int = 0
 
 
-class Evolve(Ask):
+class Evolve(Tune):
     """Faster variants of a kernel, under a budget."""
 
-    source: Source
-    problem: Problem = None
-    shape: Shape = None
-    params: Params = {}
     gpu_seconds: GpuSeconds = 120.0
-    seed: int = 0
 
 
 class Profile(Ask):

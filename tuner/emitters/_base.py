@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from solkit.core import TimedParams, Value
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError, UnknownDeviceError
 from solkit.tuner.tuning_results import TuningResult
 
@@ -84,7 +85,7 @@ def chosen_of(finding: TuningResult) -> TimedParams:
 
 def shape_text(finding: TuningResult) -> str:
     """Return a shape in words: ``M=4096, dtype=bfloat16``."""
-    return ", ".join(f"{name}={value}" for name, value in finding.shape.items()) or "its only shape"
+    return settings_text(finding.shape, "its only shape")
 
 
 def gpu_driver_name(finding: TuningResult) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from solkit.core import TimedParams, Value, canonical
 from solkit.core.codec import json_value
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError
 from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_driver_name
 from solkit.tuner.tuning_results import TuningResult
@@ -118,7 +119,7 @@ def _entries_at(
 
 
 def _format_shape(shape: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in shape.items()) or "its default"
+    return settings_text(shape, "its default")
 
 
 def _read_entries(path: Path) -> list[Mapping[str, Any]]:

@@ -9,13 +9,15 @@ import contextlib
 import functools
 import itertools
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
 from torch.utils.hooks import RemovableHandle
+
+from solkit.core.stack import Stack
 
 
 def _run_backwards(
@@ -48,17 +50,12 @@ def _run_backwards(
     return arrived
 
 
-@contextlib.contextmanager
-def _one_task() -> Iterator[None]:
+def _one_task() -> contextlib.AbstractContextManager[int]:
     """Let `torch.utils.checkpoint` compute again once a backward pass, not once a saved tensor."""
-    _tasks.append(next(_task_numbers))
-    try:
-        yield
-    finally:
-        _tasks.pop()
+    return _tasks.holding(next(_task_numbers))
 
 
-_tasks: list[int] = []
+_tasks = Stack[int]()
 """Numbers of the backward passes that run, the innermost last."""
 _task_numbers = itertools.count(1 << 32)  # apart from the C++ engine's
 _engine_task = torch._C._current_graph_task_id

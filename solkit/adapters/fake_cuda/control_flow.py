@@ -14,7 +14,7 @@ import contextlib
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
 from solkit.adapters.fake_cuda.guesses import report_guess
+from solkit.core.stack import Stack
 
 
 def fake_control_flow() -> None:
@@ -44,17 +45,12 @@ def fake_control_flow() -> None:
 Chooser = Callable[[Sequence[Callable[[], Any]]], tuple[Any, str]]
 """Runs every branch, keeps the cheapest one: its result, and the range of costs in words."""
 
-_choosers: list[Chooser] = []  # a stack: the innermost records
+_choosers = Stack[Chooser]()
 
 
-@contextlib.contextmanager
-def choosing_branches(choose: Chooser) -> Iterator[None]:
+def choosing_branches(choose: Chooser) -> contextlib.AbstractContextManager[Chooser]:
     """Let `choose` decide between the branches of conditions that are data."""
-    _choosers.append(choose)
-    try:
-        yield
-    finally:
-        _choosers.pop()
+    return _choosers.holding(choose)
 
 
 def _run_branch(pred: Any, true_fn: Any, false_fn: Any, operands: Sequence[Any] = ()) -> Any:

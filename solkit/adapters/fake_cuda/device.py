@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +50,7 @@ def guard_works() -> bool:
 class CudaAsCpu(TorchFunctionMode):
     """The fallback: ``cuda`` in any device argument becomes ``cpu``."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
         rewritten = tree_map(_cpu_argument, (args, dict(kwargs or {})))
@@ -67,13 +60,7 @@ class CudaAsCpu(TorchFunctionMode):
 class NumbersAsCuda(TorchFunctionMode):
     """A device's number means ``cuda``: a build of torch without an accelerator refuses it."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = dict(kwargs or {})
         if type(named.get("device")) is int:
             named["device"] = torch.device("cuda", named["device"])

@@ -16,10 +16,12 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+
+from solkit.core.stack import Stack
 
 
 class _DeferredDynamo(types.ModuleType):
@@ -90,17 +92,12 @@ Compiler = Callable[[Callable[..., Any], Mapping[str, Any], tuple[Any, ...], dic
 """Calls a function as it would be compiled; gets the options of `torch.compile` and the arguments.
 """
 
-_compilers: list[Compiler] = []  # a stack; the innermost is used
+_compilers = Stack[Compiler]()
 
 
-@contextlib.contextmanager
-def compiling(compiler: Compiler | None) -> Iterator[None]:
+def compiling(compiler: Compiler | None) -> contextlib.AbstractContextManager[Compiler]:
     """Let `compiler` call what `torch.compile` gave; ``None`` calls it as it is."""
-    _compilers.append(compiler or _call_as_it_is)
-    try:
-        yield
-    finally:
-        _compilers.pop()
+    return _compilers.holding(compiler or _call_as_it_is)
 
 
 def _call_as_it_is(

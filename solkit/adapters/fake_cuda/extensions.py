@@ -22,6 +22,7 @@ import torch
 
 from solkit.adapters.fake_cuda.attention import flex_attention_of, plain_causal_biases
 from solkit.adapters.fake_cuda.guesses import user_line
+from solkit.core.stack import Stack
 from solkit.errors import SolkitError, UnsupportedError
 
 
@@ -61,34 +62,26 @@ class Extension:
 
 
 Caller = Callable[[Extension, str, Sequence[Any], Mapping[str, Any]], Any]
-_callers: list[Caller] = []  # a stack; the innermost answers
+_callers = Stack[Caller]()
 
 
-@contextlib.contextmanager
-def extension_calls(caller: Caller) -> Iterator[None]:
+def extension_calls(caller: Caller) -> contextlib.AbstractContextManager[Caller]:
     """Let `caller` replace the functions of extensions; it gets extension, name and arguments."""
-    _callers.append(caller)
-    try:
-        yield
-    finally:
-        _callers.pop()
+    return _callers.holding(caller)
 
 
-_failures: list[Callable[[Extension], str]] = []  # a stack, too
+_failures = Stack[Callable[[Extension], str]]()
 
 
-@contextlib.contextmanager
-def failing_builds(failure: Callable[[Extension], str]) -> Iterator[None]:
+def failing_builds(
+    failure: Callable[[Extension], str],
+) -> contextlib.AbstractContextManager[object]:
     """Let the builds of some extensions fail, as they do for a compiler's error.
 
     Args:
         failure: the error that an extension's build ends in; empty if it succeeds.
     """
-    _failures.append(failure)
-    try:
-        yield
-    finally:
-        _failures.pop()
+    return _failures.holding(failure)
 
 
 _is_building = False

@@ -6,30 +6,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from solkit.adapters.fake_cuda.torch_cuda import Nothing, replace_in_torch
+from solkit.core.stack import Stack
 from solkit.errors import UnsupportedError
 
 Replay = Callable[[], None]
 Capture = Callable[[], contextlib.AbstractContextManager[Replay]]
 
-_captures: list[Capture] = []  # a stack; the innermost counts
+_captures = Stack[Capture]()
 
 
-@contextlib.contextmanager
-def capturing_graphs(capture: Capture) -> Iterator[None]:
+def capturing_graphs(capture: Capture) -> contextlib.AbstractContextManager[Capture]:
     """Let `capture` see what is launched inside CUDA graphs.
 
     Args:
         capture: makes a context in which a graph is captured, and which gives what replays it.
     """
-    _captures.append(capture)
-    try:
-        yield
-    finally:
-        _captures.pop()
+    return _captures.holding(capture)
 
 
 class _CUDAGraph(Nothing):

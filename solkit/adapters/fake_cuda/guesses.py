@@ -11,12 +11,14 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
-_guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watching_guesses`
+from solkit.core.stack import Stack
+
+_guessed = Stack[dict[str, None]]([{}])  # ordered sets: all, then one per `watching_guesses`
 _always: dict[str, None] = {}  # what every one of them starts with
 
 
@@ -25,14 +27,9 @@ def guesses_so_far() -> tuple[str, ...]:
     return tuple(_guessed[0])
 
 
-@contextlib.contextmanager
-def watching_guesses() -> Iterator[Mapping[str, None]]:
+def watching_guesses() -> contextlib.AbstractContextManager[Mapping[str, None]]:
     """Collect guesses, as an ordered set that fills up."""
-    _guessed.append(dict.fromkeys(_always))
-    try:
-        yield _guessed[-1]
-    finally:
-        _guessed.pop()
+    return _guessed.holding(dict.fromkeys(_always))
 
 
 def guess_always(sentence: str) -> None:
@@ -82,17 +79,12 @@ def is_user_file(path: str) -> bool:
     )
 
 
-_places: list[str] = []  # a stack: the innermost is the user's line
+_places = Stack[str]()
 
 
-@contextlib.contextmanager
-def placing_line(line: str) -> Iterator[None]:
+def placing_line(line: str) -> contextlib.AbstractContextManager[str]:
     """Let a line of the user's be the current one: a recorded call is made again elsewhere."""
-    _places.append(line)
-    try:
-        yield
-    finally:
-        _places.pop()
+    return _places.holding(line)
 
 
 def user_line(frame: types.FrameType | None = None) -> str:

@@ -9,7 +9,7 @@ the index tensors, the values and the dense operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -192,13 +192,7 @@ class SparseMatrix:
     __rmul__ = __mul__
 
     @classmethod
-    def __torch_function__(
-        cls,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the functions of torch that take a sparse matrix."""
         name = func.__name__
         if name in ("matmul", "mm", "mv", "_sparse_mm", "__matmul__", "spmm"):

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from solkit.core.stack import Stack
+
 _FIRST_ADDRESS, _ADDRESS_STEP = 0x7F00_0000_0000, 1 << 32
 _addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
-_asked: list[set[int]] = []  # a stack; the innermost is told
+_asked = Stack[set[int]]()
 
 
 def data_ptr(tensor: torch.Tensor) -> int:
@@ -68,14 +69,9 @@ def _is_followed() -> bool:
     return str(caller.f_globals.get("__name__", "")).partition(".")[0] in ("triton", "solkit")
 
 
-@contextlib.contextmanager
-def watching_addresses() -> Iterator[set[int]]:
+def watching_addresses() -> contextlib.AbstractContextManager[set[int]]:
     """Collect the storages whose addresses the code inside asks for: others may read there."""
-    _asked.append(set())
-    try:
-        yield _asked[-1]
-    finally:
-        _asked.pop()
+    return _asked.holding(set())
 
 
 _torch_swap_tensors = torch.utils.swap_tensors

@@ -174,10 +174,7 @@ class _Watch(Recorder):
         self._on_gpu: set[int] = set()
         self._handles: dict[int, int] = {}
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        del types
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if (parts := fake_cuda.taken_apart(self, func, args, kwargs)) is not NotImplemented:
             return parts

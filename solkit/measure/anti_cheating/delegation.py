@@ -57,9 +57,7 @@ class Operators(DispatchMode):
         self.names: list[str] = []  # such as ``aten.mm``, in the order of their first call
         super().__init__()  # type: ignore[no-untyped-call]
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record an operator, and run it."""
         name = str(func.overloadpacket)
         if name not in self.names:

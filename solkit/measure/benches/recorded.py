@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import median
 
 from solkit.core import Configuration, Device, Outcome, Verdict, canonical
+from solkit.core.quantities import settings_text
 from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, group_handfuls
 
@@ -410,7 +411,7 @@ class _Recording:
 
 
 def _format_sizes(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items()) or "its default"
+    return settings_text(values, "its default")
 
 
 def list_values(values: Sequence[object]) -> str:

@@ -55,9 +55,7 @@ class _Choosing(DispatchMode):
         self._given = {leaf.untyped_storage().data_ptr() for leaf in strided}
         super().__init__()  # type: ignore[no-untyped-call]
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one op."""
         result = func(*args, **(kwargs or {}))
         name = func._schema.name.removeprefix("aten::")

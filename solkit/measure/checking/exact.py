@@ -367,9 +367,7 @@ class _Widening(DispatchMode):
         self._wide = wide
         super().__init__()  # type: ignore[no-untyped-call]
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one op."""
         if func is torch.ops.aten.view.dtype:  # reads bits of the actual dtype
             return func(*args, **(kwargs or {}))

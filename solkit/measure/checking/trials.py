@@ -12,6 +12,7 @@ from functools import partial
 import torch
 
 from solkit.core import Tolerance, Value
+from solkit.core.quantities import settings_text
 from solkit.errors import MemoryLimitError, UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
@@ -217,7 +218,7 @@ class Trials:
             usual: number of output elements that may be infinite or NaN, as for ``inputs()``.
             after: name of the last one that is there already; empty for none.
         """
-        shapes = [_name_of_shape(sizes) for sizes in held_out]
+        shapes = [f"held-out {settings_text(sizes)}" for sizes in held_out]
         others = [distribution for distribution in DISTRIBUTIONS if not distribution.is_twin]
         order = [*shapes, *(distribution.name for distribution in others)]
         begin = order.index(after) + 1 if after else 0
@@ -336,10 +337,6 @@ class Trials:
                 sound = _inputs_decide(trial)
             if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
                 yield trial
-
-
-def _name_of_shape(sizes: Mapping[str, Value]) -> str:
-    return "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
 
 
 def _needed_bytes(trial: Trial, is_over: bool) -> float:

@@ -59,10 +59,7 @@ class _Counter(DispatchMode):
             place = storage_address(tensor)
             self._feeding[place] = self._feeding.get(place, frozenset()) | {number}
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        del types
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = str(func.overloadpacket).replace("::", ".")
         output = func(*args, **kwargs)

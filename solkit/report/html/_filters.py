@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from solkit.core import InstructionMix, Verdict
+from solkit.core.values import finite_or_none
 from solkit.report import counters, units
-from solkit.report.record_forms import finite_or_none
 
 _UNKNOWN = "–"
 
