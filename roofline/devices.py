@@ -13,7 +13,6 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,12 +20,8 @@ from typing import Any, Literal
 
 from solkit.core import Ceiling, ClockKind, Device, SMLimits
 from solkit.core.codec import from_json
+from solkit.core.toml import tomllib
 from solkit.errors import UnknownDeviceError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Pipe = Literal[
     "l2",

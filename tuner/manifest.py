@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,12 +33,8 @@ from typing import Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solkit.core import Profile, ProfiledKernel, ProfiledOp, ProfiledProblem, Value
+from solkit.core.toml import tomllib
 from solkit.errors import InputError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 HeldOut = Literal["nearest", "all"]
 

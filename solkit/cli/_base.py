@@ -160,6 +160,12 @@ def candidate_and_problem(
     return solution, kernel
 
 
+def check_one_log(log: str | None, resume: str | None) -> None:
+    """Raise if a run is both new and resumed."""
+    if log and resume:
+        raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+
+
 def find_recording(place: str | None) -> str | None:
     """Return the file or folder of a recording, which may be the name of a shipped set.
 

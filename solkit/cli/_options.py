@@ -35,6 +35,14 @@ class TimingProtocol(str, enum.Enum):
     REPLAY = "replay"
 
 
+class FactsDepth(str, enum.Enum):
+    """Depths whose facts are stored: see `solkit.core.Depth`."""
+
+    CAPTURED = "captured"
+    LOWERED = "lowered"
+    COMPILED = "compiled"
+
+
 def device_names() -> list[str]:
     """Return the catalogue's names, for shell completion."""
     from solkit.roofline.devices import catalogue

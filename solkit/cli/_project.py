@@ -16,19 +16,14 @@ from __future__ import annotations
 import fnmatch
 import functools
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solkit.cli import _base, _options
+from solkit.core.toml import tomllib
 from solkit.errors import InputError, UnknownDeviceError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from solkit.core import Value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +11,7 @@ from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.core import BatchSettings, BatchStatus
+    from solkit.core import BatchSettings
     from solkit.measure.benches import RecordedBench
 
 EPILOG = (
@@ -89,15 +87,18 @@ def batch(
         recorded = _base.find_recording(recorded)
         _base.check_readable(manifest, recorded, resume)
         _base.check_writable(json, inputs=(manifest, recorded))
-        if log and resume:
-            raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+        _base.check_one_log(log, resume)
         from solkit.core import BatchSettings
         from solkit.pipeline.batch import batch as tuning
+        from solkit.report import batch as page
 
         where = log if resume is None else resume
         kept = where, resume is not None, database, use_database
         how = BatchSettings(*kept, seed, prior, stop_at, on, gpus, ray, workers, emit_to)
-        with _base.stdout_kept_for_the_report(), _showing_batch() as show:
+        with (
+            _base.stdout_kept_for_the_report(),
+            _base.showing_progress("looking at the kernels", page.status_line) as show,
+        ):
             result = tuning(
                 manifest,
                 gpu_minutes=gpu_minutes,
@@ -107,8 +108,6 @@ def batch(
                 settings=how,
                 show=show,
             )
-        from solkit.report import batch as page
-
         _base.show_page_or_json(json, partial(page.render, result), lambda: page.dumps(result))
         if result.items and not any(item.tuned.best for item in result.items):
             raise typer.Exit(exit_codes.exit_code_without_runs(result.interrupted))
@@ -120,9 +119,3 @@ def _open_recording(path: str, device: str | None, how: BatchSettings) -> Record
     if how.gpus or how.ray:
         raise InputError("--recorded replays one GPU: leave out --gpus and --ray")
     return RecordedBench.read(path, device=device)
-
-
-def _showing_batch() -> contextlib.AbstractContextManager[Callable[[BatchStatus], None]]:
-    from solkit.report.batch import status_line
-
-    return _base.showing_progress("looking at the kernels", status_line)

@@ -27,12 +27,6 @@ class _Split(str, enum.Enum):
     TRANSFER = "transfer"
 
 
-class _Depth(str, enum.Enum):
-    CAPTURED = "captured"
-    LOWERED = "lowered"
-    COMPILED = "compiled"
-
-
 _Stores = Annotated[
     list[str] | None,
     typer.Argument(
@@ -44,7 +38,9 @@ _Splits = Annotated[
     list[_Split] | None,
     typer.Option("--split", help="What is left out. Repeatable. Default: families."),
 ]
-_DepthOption = Annotated[_Depth, typer.Option("--depth", help="How much is known of a candidate.")]
+_DepthOption = Annotated[
+    _options.FactsDepth, typer.Option("--depth", help="How much is known of a candidate.")
+]
 _Baselines = Annotated[bool, _options.advanced(help="Evaluate what it must beat, too.")]
 _Seed = Annotated[int, _options.advanced(min=0, help="Of the trees and the pools.")]
 _Members = Annotated[
@@ -113,7 +109,7 @@ _Plots = Annotated[str | None, typer.Option(metavar="FOLDER", help="Write figure
 def evaluate(
     stores: _Stores = None,
     split: _Splits = None,
-    depth: _DepthOption = _Depth.COMPILED,
+    depth: _DepthOption = _options.FactsDepth.COMPILED,
     baselines: _Baselines = True,
     members: _Members = 5,
     update: _Update = 0,

@@ -15,7 +15,7 @@ from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.core import Evolved, EvolveSettings, EvolveStatus, Value
+    from solkit.core import Evolved, EvolveSettings, Value
     from solkit.llm.client import Chat
     from solkit.llm.transcript import Exchange
     from solkit.measure.benches import RecordedBench
@@ -235,8 +235,7 @@ def _evolve_settings(
     log: str | None,
     resume: str | None,
 ) -> EvolveSettings:
-    if log and resume:
-        raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+    _base.check_one_log(log, resume)
     in_use, shapes = _options.parse_params(params) or {}, _parse_held_out(held_out)
     place = resume or log
     return replace(plain, params=in_use, held_out=shapes, log=place, resume=resume is not None)
@@ -248,10 +247,11 @@ def _run_search(
     """Run the search with the requested proposers, and show its progress."""
     from solkit.pipeline.evolving import EvolveParts
     from solkit.report.advice import advise
+    from solkit.report.evolution import status_line
 
     with (
         _base.stdout_kept_for_the_report(),
-        _showing_search() as show,
+        _base.showing_progress("searching", status_line) as show,
         _chosen_proposers(llm_options, seed, rewriter) as proposers,
     ):
         return search(parts=EvolveParts(proposers, advise=advise, show=show))
@@ -423,9 +423,3 @@ def _write_reports(evolved: Evolved, json: str | None, html: str | None) -> None
 
         text = lineage_page(page.as_json(evolved), written=local_time_now())
         _base.write_destination(html, lambda: text, "--html")
-
-
-def _showing_search() -> contextlib.AbstractContextManager[Callable[[EvolveStatus], None]]:
-    from solkit.report.evolution import status_line
-
-    return _base.showing_progress("searching", status_line)

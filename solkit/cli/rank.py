@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,16 +19,10 @@ _EXPLAINED = 5
 """Candidates whose forecasts are explained in a file; a terminal shows the first one's."""
 
 
-class _Depth(str, enum.Enum):
-    CAPTURED = "captured"
-    LOWERED = "lowered"
-    COMPILED = "compiled"
-
-
 _Kernels = Annotated[list[str], typer.Argument(metavar="KERNEL...", help="Kernel files.")]
 _Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many may be measured.")]
 _DepthOption = Annotated[
-    _Depth, typer.Option("--depth", help="The deepest that a candidate may reach.")
+    _options.FactsDepth, typer.Option("--depth", help="The deepest that a candidate may reach.")
 ]
 _ParamsFile = Annotated[
     Path | None,
@@ -62,7 +55,7 @@ def rank(
     reference: _options.Reference = None,
     shape: _options.Shapes = None,
     top: _Top = 10,
-    depth: _DepthOption = _Depth.LOWERED,
+    depth: _DepthOption = _options.FactsDepth.LOWERED,
     params_file: _ParamsFile = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,

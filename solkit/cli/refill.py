@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import time
 from collections.abc import Iterable
@@ -30,15 +29,9 @@ _Workers = Annotated[
 ]
 
 
-class _Depth(str, enum.Enum):
-    """Depths whose facts are stored: see `solkit.core.Depth`."""
-
-    CAPTURED = "captured"
-    LOWERED = "lowered"
-    COMPILED = "compiled"
-
-
-_DepthOption = Annotated[_Depth, typer.Option("--depth", help="How deep the analysis goes.")]
+_DepthOption = Annotated[
+    _options.FactsDepth, typer.Option("--depth", help="How deep the analysis goes.")
+]
 
 
 def refill(
@@ -46,7 +39,7 @@ def refill(
     out: _Out,
     limit: _Limit = None,
     workers: _Workers = None,
-    depth: _DepthOption = _Depth.COMPILED,
+    depth: _DepthOption = _options.FactsDepth.COMPILED,
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Analyse measured rows again, from their sources, and write their facts to a run file.

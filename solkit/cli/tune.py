@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.core import Tuned, TuneStatus
+    from solkit.core import Tuned
     from solkit.measure.benches import RecordedBench
     from solkit.tuner.emitters import Target
 
@@ -118,7 +117,9 @@ def tune(
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _base.check_readable(*(choices or ()))
         _check_outputs(kernel, reference, recorded, plot, json)
-        _check_places(log, resume, recorded, gpus or ray)
+        _base.check_one_log(log, resume)
+        if recorded and (gpus or ray):
+            raise InputError("--recorded needs no GPU: leave out --gpus and --ray")
         targets = _emit_targets(emit)
         in_use = _options.parse_params(params) or {}
         sizes = _project.one_shape_setting(shape, kernel)
@@ -128,6 +129,7 @@ def tune(
         gpu = None if recorded else _project.device_setting(device, kernel, on)
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
+        from solkit.report import tuning as page
 
         settings = TuneSettings(stop_at, least_gain, seed, prior=prior, workers=workers)
         settings = replace(settings, params=in_use, on=on, gpus=gpus, ray=ray)
@@ -135,7 +137,10 @@ def tune(
         own_names = dict(_options.parse_pair("--map", pair) for pair in names or ())
         settings = replace(settings, choices=tuple(choices or ()), names=own_names)
         settings = replace(settings, database=database)
-        with _base.stdout_kept_for_the_report(), _showing_tuning() as show:
+        with (
+            _base.stdout_kept_for_the_report(),
+            _base.showing_progress("tuning", page.status_line) as show,
+        ):
             tuned = tuning(
                 kernel,
                 gpu_seconds=gpu_seconds,
@@ -154,15 +159,6 @@ def tune(
 
 _ENTRY_POINTS = ("kernel", "ModelNew", "run")
 """Entry points whose parameters can be tuned: SolKit's own, KernelBench's and solutions'."""
-
-
-def _check_places(
-    log: str | None, resume: str | None, recorded: str | None, gpus: str | None
-) -> None:
-    if log and resume:
-        raise InputError("give one of --log FILE, for a new run, and --resume FILE")
-    if recorded and gpus:
-        raise InputError("--recorded needs no GPU: leave out --gpus and --ray")
 
 
 def _check_outputs(
@@ -238,9 +234,3 @@ def _write_reports(tuned: Tuned, json: str | None, plot: str | None) -> None:
 
     _base.show_page_or_json(json, partial(page.render, tuned), lambda: page.dumps(tuned))
     _base.write_destination(plot, lambda: page.convergence_plot(tuned), "--plot")
-
-
-def _showing_tuning() -> contextlib.AbstractContextManager[Callable[[TuneStatus], None]]:
-    from solkit.report.tuning import status_line
-
-    return _base.showing_progress("tuning", status_line)

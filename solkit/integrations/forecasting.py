@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from solkit.errors import InputError, JobDiedError
 from solkit.integrations.candidates import Key, ReadCandidate, candidate_key
 from solkit.integrations.grading import Graded
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.shipped_surrogate import shipped_model
+from solkit.pipeline.shipped_surrogate import shared_model
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
@@ -39,8 +38,7 @@ class Forecaster:
         surrogate: Surrogate | None = None,
     ) -> None:
         self._prepared, self._problem, self._shape = prepared, problem, shape
-        self._model, self._is_loaded = surrogate, surrogate is not None
-        self._lock = threading.Lock()
+        self._surrogate = surrogate
 
     def ranked(self, configurations: Sequence[Configuration], depth: Depth) -> Mapping[Key, Ranked]:
         """Return forecasts; what cannot be analysed has none."""
@@ -87,14 +85,8 @@ class Forecaster:
         reference = None if points.keys() == {self._problem} else self._problem
         settings = RankSettings(depth, explained=0)
         request = Request(list(points), reference, [self._shape], points, 1, settings)
-        (plan,) = rank(request, self._prepared.analyser, self._shipped_surrogate())
+        (plan,) = rank(request, self._prepared.analyser, self._surrogate or shared_model())
         return plan.ranked
-
-    def _shipped_surrogate(self) -> Surrogate | None:
-        with self._lock:
-            if not self._is_loaded:
-                self._model, self._is_loaded = shipped_model(), True
-            return self._model
 
 
 def optimistic(forecast: Forecast) -> float | None:

@@ -27,6 +27,7 @@ from solkit.core import AnalysisStatus, Configuration, Device, MeasureSettings, 
 from solkit.errors import InputError, SolkitError
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.lab import Lab
+from solkit.userdata import write_atomically
 
 RESULTS = "eval_results.json"
 NOT_MEASURED_MS = -1.0
@@ -316,9 +317,7 @@ def _read_results(path: Path) -> Told:
 def _write_results(path: Path, results: Told) -> None:
     """Write all results: a killed run leaves a whole file."""
     ordered = {key: results[key] for key in sorted(results, key=int)}
-    beside = path.with_suffix(".tmp")
-    beside.write_text(json.dumps(ordered, indent=4, allow_nan=False), encoding="utf-8")
-    beside.replace(path)
+    write_atomically(path, json.dumps(ordered, indent=4, allow_nan=False).encode())
 
 
 def main(arguments: list[str] | None = None) -> int:

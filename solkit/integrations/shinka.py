@@ -22,6 +22,7 @@ from typing import Any
 from solkit.errors import SolkitError
 from solkit.integrations.grading import Graded
 from solkit.integrations.sessions import TOKEN, describe_grade, numbers_of, session
+from solkit.userdata import write_atomically
 
 _PUBLIC = ("time_ms", "gap", "sol_score", "forecast_ms", "sol_ms")
 
@@ -97,9 +98,7 @@ def _write_failure(results_dir: str, error: Exception) -> None:
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON at once: a killed process leaves a whole file or none."""
-    beside = path.with_suffix(".tmp")
-    beside.write_text(json.dumps(content, indent=2, allow_nan=False), encoding="utf-8")
-    beside.replace(path)
+    write_atomically(path, json.dumps(content, indent=2, allow_nan=False).encode())
 
 
 def _argument_parser() -> argparse.ArgumentParser:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +28,7 @@ import torch
 
 from solkit.core import Candidate, KernelFile, Problem, Value
 from solkit.core.arithmetic import FUNCTIONS, evaluate, names_in
+from solkit.core.toml import tomllib
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import to_dtype, tolerance_of
@@ -40,11 +40,6 @@ from solkit.kernelfiles._source import (
     file_of_module,
     restrict_autotuners,
 )
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 LAUNCH_KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
 _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))?$")

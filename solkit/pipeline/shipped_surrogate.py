@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING
 
 from solkit.errors import UnsupportedError
@@ -19,6 +20,12 @@ def shipped_model() -> Surrogate | None:
     with contextlib.suppress(UnsupportedError):
         return Surrogate.load()
     return None
+
+
+@functools.cache
+def shared_model() -> Surrogate | None:
+    """Return the same, read once by a process that forecasts often."""
+    return shipped_model()
 
 
 def model_file() -> str:

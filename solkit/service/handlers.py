@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.pipeline.lab import Lab
-from solkit.pipeline.shipped_surrogate import shipped_model
+from solkit.pipeline.shipped_surrogate import shared_model
 from solkit.pipeline.source_files import Texts
 from solkit.pipeline.studying import analyser_for, plan_study
 from solkit.pipeline.target import target_device
@@ -53,7 +52,6 @@ from solkit.service.requests import KINDS
 from solkit.service.sessions import LabSessions, measure_settings
 from solkit.service.settings import QueueSettings
 from solkit.service.store import Point
-from solkit.surrogate.model import Surrogate
 from solkit.surrogate.ranking import RankSettings, Request, rank
 from solkit.tuner.head_to_head import head_to_head
 
@@ -98,9 +96,6 @@ class JobHandlers:
     def __init__(self, how: QueueSettings) -> None:
         self._how = how
         self._labs, self._texts = LabSessions(how), Texts()
-        self._lock = threading.Lock()
-        self._surrogate: Surrogate | None = None
-        self._is_loaded = False
         self._doing: dict[str, Callable[[Any, _Job], str]] = {
             "bound": self._handle_bound,
             "analyse": self._handle_analyse,
@@ -184,7 +179,7 @@ class JobHandlers:
                 ask.budget,
                 how,
             )
-            (plan,) = rank(request, analyser, self._shipped_model())
+            (plan,) = rank(request, analyser, shared_model())
         plan = replace(plan, ranked=plan.ranked[: ask.most])
         return ranking_page.dumps([plan])
 
@@ -322,7 +317,7 @@ class JobHandlers:
         settings = EvolvingSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
         parts = EvolveParts(
             advise=advise,
-            surrogate=self._shipped_model(),
+            surrogate=shared_model(),
             show=lambda status: job.show(evolution_page.status_line(status), status),
         )
         with self._hold_gpu(bench):
@@ -363,12 +358,6 @@ class JobHandlers:
         return self._labs.without() if bench is None else contextlib.nullcontext()
 
     # ----------------------------------------------------------------------------------- files
-
-    def _shipped_model(self) -> Surrogate | None:
-        with self._lock:
-            if not self._is_loaded:
-                self._surrogate, self._is_loaded = shipped_model(), True
-            return self._surrogate
 
     def _text_path(self, text: str, name: str, job: _Job) -> str:
         """Return the file of a text."""

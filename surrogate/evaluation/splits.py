@@ -19,21 +19,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.resources
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from solkit.core.toml import tomllib
 from solkit.errors import InputError
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FOLDS = 5
 SPLITS = ("configurations", "problems", "families", "styles", "kinds", "devices", "transfer")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from solkit.core import Configuration, Device, Outcome, Source, StoredFacts, canonical
 
@@ -143,6 +143,48 @@ class Bench(Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class WrappedBench(Bench):
+    """A bench that passes all on to another one; subclasses say what they do differently.
+
+    Args:
+        bench: a bench; it is closed with this one.
+    """
+
+    def __init__(self, bench: Any) -> None:
+        self._bench, self.clock = bench, bench.clock
+
+    @property
+    def device(self) -> Device:
+        """The GPU that it measures on."""
+        return cast(Device, self._bench.device)
+
+    @property
+    def pending(self) -> int:
+        """Number of submitted configurations without an outcome."""
+        return int(self._bench.pending)
+
+    @property
+    def capacity(self) -> int:
+        """See `Bench`."""
+        return int(self._bench.capacity)
+
+    def submit(self, configurations: Sequence[Configuration]) -> None:
+        """See `Bench.submit`."""
+        self._bench.submit(configurations)
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """See `Bench.outcomes`."""
+        yield from self._bench.outcomes(until_s)
+
+    def discard(self) -> None:
+        """See `Bench.discard`."""
+        self._bench.discard()
+
+    def close(self) -> None:
+        """Close both."""
+        self._bench.close()
 
 
 def group_handfuls(configurations: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import solkit
 from solkit.core import Configuration, Device, MeasureSettings, Outcome, Source, StoredFacts
 from solkit.errors import SolkitError, WorkerError
-from solkit.measure.benches._base import Bench
+from solkit.measure.benches._base import Bench, WrappedBench
 from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.recorded import RecordedBench
 from solkit.measure.benches.remote_compile import FarAhead, Lender
@@ -227,39 +227,19 @@ class Recorded:
         return _Paced(bench, self.pace) if self.pace else bench
 
 
-class _Paced(Bench):
+class _Paced(WrappedBench):
     """A recorded bench whose outcomes take real time."""
 
     def __init__(self, bench: RecordedBench, pace: float) -> None:
-        self._bench, self._pace, self.clock = bench, pace, bench.clock
-
-    @property
-    def device(self) -> Device:
-        return self._bench.device
-
-    @property
-    def pending(self) -> int:
-        return self._bench.pending
-
-    @property
-    def capacity(self) -> int:
-        return self._bench.capacity
-
-    def submit(self, configurations: Sequence[Configuration]) -> None:
-        self._bench.submit(configurations)
+        super().__init__(bench)
+        self._pace = pace
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         begun_s = self.clock.now_s()
-        for pair in self._bench.outcomes(until_s):
+        for pair in super().outcomes(until_s):
             time.sleep(self._pace * (self.clock.now_s() - begun_s))
             begun_s = self.clock.now_s()
             yield pair
-
-    def discard(self) -> None:
-        self._bench.discard()
-
-    def close(self) -> None:
-        self._bench.close()
 
 
 class BenchServer:

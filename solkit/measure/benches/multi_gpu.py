@@ -46,7 +46,7 @@ from solkit.errors import (
     UnknownDeviceError,
     WorkerError,
 )
-from solkit.measure.benches._base import Bench, Log, group_handfuls
+from solkit.measure.benches._base import Bench, Log, WrappedBench, group_handfuls
 from solkit.measure.outcomes import device_fields, kernel_fields
 
 BLAMED_AFTER = 4
@@ -518,7 +518,7 @@ def _regroup_tickets(group: list[Ticket]) -> list[list[Ticket]]:
     return [*([others] if others else []), *alone]
 
 
-class OneModel(Bench):
+class OneModel(WrappedBench):
     """A bench of several GPUs, as far as they are of one model: one search needs times of one.
 
     Args:
@@ -533,7 +533,8 @@ class OneModel(Bench):
         devices: dict[str, Device] = {device.key: device for device in bench.devices}
         if model not in devices:
             raise UnknownDeviceError(f"no GPU {model!r} here; there are: {', '.join(devices)}")
-        self._bench, self._device, self.clock = bench, devices[model], bench.clock
+        super().__init__(bench)
+        self._device = devices[model]
 
     @property
     def gpus(self) -> int:
@@ -545,31 +546,9 @@ class OneModel(Bench):
         """A GPU of the model."""
         return self._device
 
-    @property
-    def pending(self) -> int:
-        """Number of submitted configurations without an outcome."""
-        return int(self._bench.pending)
-
-    @property
-    def capacity(self) -> int:
-        """As the bench has it."""
-        return int(self._bench.capacity)
-
     def submit(self, configurations: Sequence[Configuration]) -> None:
         """Queue configurations for GPUs of the model."""
         self._bench.submit(configurations, on=self._device.key)
-
-    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
-        """As the bench has it."""
-        yield from self._bench.outcomes(until_s)
-
-    def discard(self) -> None:
-        """As the bench has it."""
-        self._bench.discard()
-
-    def close(self) -> None:
-        """Close the bench."""
-        self._bench.close()
 
 
 # --------- The members of a bench of benches: what each was given, their clocks, and who is blamed
