@@ -142,6 +142,10 @@ class OutcomeLog:
             self.close()
             raise
 
+    def extra_of(self, row: Outcome) -> Mapping[str, Any]:  # noqa: ARG002 - subclasses need it
+        """Return what the log adds to `Outcome.extra` of a row: nothing, unless a subclass does."""
+        return {}
+
     def append(
         self,
         rows: Iterable[Outcome] = (),
@@ -165,7 +169,7 @@ class OutcomeLog:
         Raises:
             TraceError: the batch could not be written; earlier ones are safe.
         """
-        rows = tuple(rows)
+        rows = tuple(replace(row, extra={**row.extra, **self.extra_of(row)}) for row in rows)
         try:
             with self._thread, self._lock_file(_PATIENCE_S) as file:
                 self._seen = self._seen.read_appended(file, self.path)

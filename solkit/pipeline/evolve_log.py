@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from solkit.core import Checked, Outcome, Source, StoredFacts, Variant
-from solkit.datasets import outcomelog
+from solkit.core import Checked, Outcome, Variant
 from solkit.datasets.outcomelog import OutcomeLog
 
 LINEAGE = "evolve"
@@ -20,26 +18,14 @@ class EvolveLog(OutcomeLog):
     variants: dict[str, Variant]
     spent: Callable[[], float]
 
-    def append(
-        self,
-        rows: Iterable[Outcome] = (),
-        sources: Iterable[Source] = (),
-        facts: Iterable[StoredFacts] = (),
-        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
-    ) -> tuple[Outcome, ...]:
-        """As for `OutcomeLog`."""
-        with_lineage = [
-            replace(row, extra={**row.extra, LINEAGE: self._lineage_of_row(row)}) for row in rows
-        ]
-        return super().append(with_lineage, sources, facts, facts_of)
-
-    def _lineage_of_row(self, row: Outcome) -> dict[str, Any]:
+    def extra_of(self, row: Outcome) -> Mapping[str, Any]:
+        """Return where the row's variant came from."""
         lineage: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
         if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
             names = ("parent", "kind", "intent", "proposer", "why")
             lineage |= {name: getattr(variant, name) for name in names}
             lineage["checked"] = variant.checked.value
-        return lineage
+        return {LINEAGE: lineage}
 
 
 def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:

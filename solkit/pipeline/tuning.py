@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from solkit.core import (
     Configuration,
@@ -27,9 +27,7 @@ from solkit.core import (
     Final,
     MeasureSettings,
     Outcome,
-    Source,
     Stopped,
-    StoredFacts,
     TimedParams,
     Tuned,
     TuneSettings,
@@ -133,17 +131,9 @@ class TuneLog(OutcomeLog):
 
     spent: Callable[[], float] = staticmethod(lambda: 0.0)
 
-    def append(
-        self,
-        rows: Iterable[Outcome] = (),
-        sources: Iterable[Source] = (),
-        facts: Iterable[StoredFacts] = (),
-        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
-    ) -> tuple[Outcome, ...]:
-        """As for `OutcomeLog`."""
-        spent_s = round(self.spent(), 3)
-        stamped = [replace(row, extra={**row.extra, SPENT: spent_s}) for row in rows]
-        return super().append(stamped, sources, facts, facts_of)
+    def extra_of(self, row: Outcome) -> Mapping[str, Any]:  # noqa: ARG002 - alike for all
+        """Return the GPU seconds spent by now."""
+        return {SPENT: round(self.spent(), 3)}
 
 
 @dataclass
