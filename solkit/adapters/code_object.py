@@ -27,20 +27,15 @@ class KernelUsage:
         vector_registers: per thread. From gfx90a on these include the accumulation registers.
         accumulation_registers: per thread, of those.
         scalar_registers: per wave.
-        vector_spills, scalar_spills: registers that did not fit, per thread and per wave.
+        vector_spills: registers that did not fit, per thread.
         scratch_bytes: of private memory per thread: spills, and arrays without registers.
-        group_bytes: of local data share (LDS) that the code declares; launches may ask for more.
-        wave_threads: threads of a wave.
     """
 
     vector_registers: int
     accumulation_registers: int
     scalar_registers: int
     vector_spills: int
-    scalar_spills: int
     scratch_bytes: int
-    group_bytes: int
-    wave_threads: int
 
 
 _FIELDS = {
@@ -48,12 +43,9 @@ _FIELDS = {
     "accumulation_registers": ".agpr_count",
     "scalar_registers": ".sgpr_count",
     "vector_spills": ".vgpr_spill_count",
-    "scalar_spills": ".sgpr_spill_count",
     "scratch_bytes": ".private_segment_fixed_size",
-    "group_bytes": ".group_segment_fixed_size",
-    "wave_threads": ".wavefront_size",
 }
-_OPTIONAL = frozenset({".agpr_count", ".vgpr_spill_count", ".sgpr_spill_count"})  # 0 if missing
+_OPTIONAL = frozenset({".agpr_count", ".vgpr_spill_count"})  # 0 if missing
 
 
 def kernel_usages(code_object: bytes) -> Mapping[str, KernelUsage]:

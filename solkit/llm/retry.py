@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from solkit.errors import ModelGoneError
 from solkit.llm.budget import Budget, Reservation, Spent
 from solkit.llm.client import Answered, Chat, Failure, Reply, Request, Trouble, is_this_machine
-from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint, Limits
+from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
 from solkit.llm.local import LocalModel
 from solkit.llm.transcript import Exchange, Transcript
 
@@ -224,26 +224,21 @@ def open_chat(
     url: str | None = None,
     *,
     key_variable: str | None = DEFAULT_KEY_VARIABLE,
-    may_download: bool = False,
-    attempt_s: float = 300.0,
 ) -> Chat:
     """Open the model that a user names: behind an endpoint if there is a URL, else on this machine.
 
     Args:
-        model: its name there, or a folder, a GGUF file or a hub id here.
+        model: its name there, or a folder, a GGUF file or a hub id in the cache here.
         url: of the endpoint, as for the `openai` client.
         key_variable: the environment variable with the endpoint's key; ``None`` for no key.
-        may_download: whether a hub id may be fetched.
-        attempt_s: the limit of one attempt.
 
     Raises:
         InputError: the URL, the key or the path is unusable.
         UnsupportedError: a package is missing.
     """
     if url is not None:
-        limits = Limits(attempt_s=attempt_s)
-        return Endpoint(url, model, key_variable=key_variable, limits=limits)
-    return LocalModel(model, local_files_only=not may_download, limit_s=attempt_s)
+        return Endpoint(url, model, key_variable=key_variable)
+    return LocalModel(model)
 
 
 def _without_surrogates(answered: Answered) -> Answered:

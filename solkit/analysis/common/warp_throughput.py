@@ -85,15 +85,15 @@ def paces_of(code: Code) -> tuple[Pace, ...]:
     )
 
 
-def _walk_without(code: Code, left_out: Collection[int]) -> _Warp:
+def _walk_without(code: Code, left_out: Collection[int]) -> Warp:
     """Send a warp through all blocks but some."""
-    warp = _Warp()
+    warp = _CodeWarp()
     blocks = [block for i, block in enumerate(code.blocks) if i not in left_out]
     _walk_blocks(blocks, 0, warp, counts=True)
     return warp
 
 
-def _alone_cycles(spent: _Spent) -> float:
+def _alone_cycles(spent: Spent) -> float:
     return spent.cycles + MEMORY_CYCLES * spent.trips + _LOCAL_CYCLES * spent.local_trips
 
 
@@ -110,7 +110,7 @@ def _called_function_blocks(code: Code) -> set[int]:
     return places
 
 
-def _walk_blocks(blocks: Sequence[Block], depth: int, warp: _Warp, counts: bool) -> None:
+def _walk_blocks(blocks: Sequence[Block], depth: int, warp: _CodeWarp, counts: bool) -> None:
     """Send a warp through blocks once, and through the loops among them twice."""
     for is_loop, run in _loop_runs(blocks, depth):
         if is_loop:
@@ -137,7 +137,7 @@ def _loop_runs(blocks: Sequence[Block], depth: int) -> Iterator[tuple[bool, list
 
 
 @dataclass
-class _Spent:
+class Spent:
     """Cycles and trips that a warp spent at one depth."""
 
     cycles: float = 0.0
@@ -146,15 +146,32 @@ class _Spent:
 
 
 @dataclass
-class _Warp:
-    """A warp alone on its scheduler."""
+class Warp:
+    """A warp alone on its scheduler, of machine code or of an IR."""
 
     now: float = 0.0
-    spent: dict[int, _Spent] = field(default_factory=dict)
-    # by register: when it is there, and which memory it comes from
+    spent: dict[int, Spent] = field(default_factory=dict)
+    # by register or value: when it is there, and which memory it comes from
     there: dict[str, tuple[float, str]] = field(default_factory=dict)
     copies: list[float] = field(default_factory=list)  # ends of groups of asynchronous copies
     products: float = 0.0  # the end of the last wgmma
+
+    def commit_copies(self, at: float) -> None:
+        """Let the copies begun by then be a group."""
+        self.copies = [*self.copies[-15:], at + MEMORY_CYCLES]
+
+    def count(self, depth: int, waited: float, memory: str, issue: float) -> None:
+        """Count cycles of issue at a depth, and those waited before, perhaps for a memory."""
+        spent = self.spent.setdefault(depth, Spent())
+        spent.cycles += issue if memory else issue + waited
+        if memory == "memory":
+            spent.trips += waited / MEMORY_CYCLES
+        elif memory == "local":
+            spent.local_trips += waited / _LOCAL_CYCLES
+
+
+class _CodeWarp(Warp):
+    """A warp that runs machine code."""
 
     def issue(self, instruction: Instruction, depth: int | None) -> None:
         """Issue an instruction as soon as it can; count it at a depth unless ``None``."""
@@ -171,7 +188,7 @@ class _Warp:
             longer = max(latency, _PREDICATE_CYCLES) if register.startswith("P") else latency
             self.there[register] = (start + longer, _WAITS.get(kind, ""))
         if depth is not None:
-            self._count(depth, start - self.now, memory, every)
+            self.count(depth, start - self.now, memory, every)
         self.now = start + every
 
     def _awaited(self, instruction: Instruction) -> tuple[float, str]:
@@ -189,19 +206,11 @@ class _Warp:
     def _begin(self, instruction: Instruction, start: float) -> None:
         """Begin what goes on while the warp does."""
         if instruction.name == "LDGDEPBAR":
-            self.copies = [*self.copies[-15:], start + MEMORY_CYCLES]
+            self.commit_copies(start)
         elif instruction.name.endswith("GMMA"):
             width = re.search(r"\.64x(\d+)x", instruction.opcode)
             product_cycles = int(width[1]) / 2 if width else 64.0
             self.products = max(start + _GROUP_CYCLES, self.products) + product_cycles
-
-    def _count(self, depth: int, waited: float, memory: str, every: float) -> None:
-        spent = self.spent.setdefault(depth, _Spent())
-        spent.cycles += every if memory else every + waited
-        if memory == "memory":
-            spent.trips += waited / MEMORY_CYCLES
-        elif memory == "local":
-            spent.local_trips += waited / _LOCAL_CYCLES
 
 
 _NOW = (0.0, "")

@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.instruction_kinds import KINDS
-from solkit.analysis.common.warp_throughput import COSTS, MEMORY_CYCLES
+from solkit.analysis.common.warp_throughput import COSTS, Spent, Warp
 from solkit.analysis.triton.exchanges import Step
 from solkit.analysis.triton.relevance import ACCESSES
 from solkit.analysis.triton.steps import steps_of
@@ -42,42 +41,28 @@ _WAITS = ("ttg.async_wait", "ttng.wait_barrier", "ttng.warp_group_dot_wait")
 _LOOPS = ("scf.for", "scf.while")
 
 
-@dataclass
-class _Spent:
-    cycles: float = 0.0
-    trips: float = 0.0
-
-
-@dataclass
-class _Warp:
-    """A warp alone on its scheduler, as in `solkit.analysis.common.warp_throughput`."""
-
-    now: float = 0.0
-    spent: dict[int, _Spent] = field(default_factory=dict)
-    # by value: when its first element is there, and whether it comes from global memory
-    there: dict[str, tuple[float, bool]] = field(default_factory=dict)
-    copies: list[float] = field(default_factory=list)
-    products: float = 0.0
+class _ValueWarp(Warp):
+    """A warp that goes through operations: what it waits for is the first element of a value."""
 
     def run(
         self, operation: Operation, steps: Sequence[Step], depth: int | None, copies: int
     ) -> None:
         """Run one operation, in copies side by side: each of its steps waits for the one before."""
         arrivals = [self.there[operand] for operand in operation.operands if operand in self.there]
-        ready, memory = max((*arrivals, *self._awaited(operation)), default=(0.0, False))
+        ready, memory = max((*arrivals, *self._awaited(operation)), default=(0.0, ""))
         for step in steps:
             start = max(self.now, ready)
             every, latency = COSTS.get(step.kind, (1.0, 4.0))
             waited = max(start - self.now, 0.0)
             issue = step.count * every * copies
             if depth is not None:
-                self._count(depth, waited, memory, issue)
+                self.count(depth, waited, memory, issue)
             self.now = start + issue
             latency = step.cycles or latency
             ready = start + max(latency, step.serial * latency, step.whole * issue)
-            memory = step.kind in ("global_load", "global_atomic")
+            memory = "memory" if step.kind in ("global_load", "global_atomic") else ""
         if operation.name == "ttg.async_commit_group":
-            self.copies = [*self.copies[-15:], self.now + MEMORY_CYCLES]
+            self.commit_copies(self.now)
         for name in operation.results if steps else ():
             self.there[name] = ready, memory
         for name in operation.results if not steps and arrivals else ():
@@ -87,20 +72,14 @@ class _Warp:
             for name in operation.results:
                 self.there.pop(name, None)
 
-    def _awaited(self, operation: Operation) -> Iterator[tuple[float, bool]]:
+    def _awaited(self, operation: Operation) -> Iterator[tuple[float, str]]:
         pending = operation.attribute("num") or operation.attribute("pendings") or 0
         if operation.name == "ttg.async_wait":
             done = self.copies[: max(len(self.copies) - pending, 0)]
             if done:
-                yield max(done), True
+                yield max(done), "memory"
         elif operation.name == "ttng.warp_group_dot_wait" and not pending:
-            yield self.products, False
-
-    def _count(self, depth: int, waited: float, memory: bool, issue: float) -> None:
-        spent = self.spent.setdefault(depth, _Spent())
-        spent.cycles += issue if memory else issue + waited
-        if memory:
-            spent.trips += waited / MEMORY_CYCLES
+            yield self.products, ""
 
 
 Row = tuple[str, str, int, int]
@@ -111,7 +90,7 @@ class _Code:
 
     def __init__(self, function: Function) -> None:
         self.steps = steps_of(function)
-        self.warp = _Warp()
+        self.warp = _ValueWarp()
         self.counts: defaultdict[Row, float] = defaultdict(float)
         self.loops = 0
         self.numbers = self.steps.constants
@@ -120,7 +99,7 @@ class _Code:
         self, depth: int, cycles: float, counts_by_kind: Mapping[str, float], width: int = 0
     ) -> None:
         """Spend cycles on instructions by kind that no operation of the IR stands for."""
-        self.warp.spent.setdefault(depth, _Spent()).cycles += cycles
+        self.warp.spent.setdefault(depth, Spent()).cycles += cycles
         for kind, count in counts_by_kind.items():
             self.counts[kind, "", depth, width] += count
 

@@ -247,23 +247,16 @@ class BenchServer:
 
     Args:
         kind: which bench.
-        folder: for kernel files; a temporary one by default.
         lender: as for `Surroundings`.
 
     Raises:
         SolkitError: the bench cannot be opened here.
     """
 
-    def __init__(
-        self, kind: Kind, folder: Path | None = None, lender: Lender | None = None
-    ) -> None:
+    def __init__(self, kind: Kind, lender: Lender | None = None) -> None:
         self._stack = ExitStack()
-        if folder is None:
-            temporary = tempfile.TemporaryDirectory(
-                prefix="solkit-worker-", ignore_cleanup_errors=True
-            )
-            folder = Path(self._stack.enter_context(temporary))
-        self._folder = folder
+        temporary = tempfile.TemporaryDirectory(prefix="solkit-worker-", ignore_cleanup_errors=True)
+        self._folder = Path(self._stack.enter_context(temporary))
         self._orders: dict[int, Order] = {}  # by identity of the configuration that is measured
         self._measured: dict[int, Configuration] = {}  # keeps it alive
         self._bundles: dict[str, tuple[str, str | None]] = {}

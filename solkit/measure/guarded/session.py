@@ -49,6 +49,7 @@ from solkit.processes.child import Child
 
 _IDLE_S = 1.0
 """Seconds without a request, after which a session leaves its GPU to one that waits for it."""
+_PRECISION = 0.002  # of a ratio's interval, at which turns stop
 _TURN_S = 10.0
 """Seconds after which it does so between two requests: new processes cost a tenth of them."""
 _LOOK_S = 0.5  # between looks for a session that waits
@@ -282,7 +283,6 @@ class Session:
         *,
         reference: str | None = None,
         settings: MeasureSettings | None = None,
-        precision: float = 0.002,
         repeats: int = 1,
     ) -> JudgedTurns:
         """Check candidates against one reference, and time them in turns.
@@ -294,7 +294,6 @@ class Session:
             shape: as for `measure`.
             reference: the file with the reference, if the base has none.
             settings: as for `measure`.
-            precision: as in `ComparisonRequest`.
             repeats: as in `ComparisonRequest`.
 
         Raises:
@@ -321,7 +320,7 @@ class Session:
         def judge() -> JudgedTurns:
             excused = () if failures is None else failures.trials
             own_requests = tuple(replace(request, excused=excused) for request in requests)
-            comparison = ComparisonRequest(own_requests, precision, own.turns_s, repeats)
+            comparison = ComparisonRequest(own_requests, _PRECISION, own.turns_s, repeats)
             try:
                 answer, wait = self._ask_referee(own_requests, paths, comparison)
             except LostError as lost:
