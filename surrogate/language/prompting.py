@@ -4,18 +4,15 @@ The model gives a probability for each of some bins of the speed-up. Each pair i
 orders, since models favour what they read first, and both answers are averaged. What a model calls
 80 % may come true more rarely: `Calibration` is learned from pairs whose times are known.
 
-Prompts are files, ``prompts/<version>``; a version never changes once it has been released.
+Prompts are files; see `solkit.llm.prompts`.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
-from string import Template
 
 import numpy as np
 
@@ -23,6 +20,7 @@ from solkit.core import Device, KernelAnalysis, canonical
 from solkit.core.quantities import binary_bytes, duration, significant
 from solkit.errors import InputError
 from solkit.llm.client import Message, Request, without_thought
+from solkit.llm.prompts import fence_python, load_prompt
 from solkit.llm.retry import ParsedAnswer, RetryingChat, UnreadableAnswer
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.kernel_text import kernel_text
@@ -278,23 +276,14 @@ def messages_for(first: Entry, second: Entry, version: str = PROMPT_VERSION) -> 
         InputError: there is no such version.
     """
     bins = "\n".join(f'- "{bucket.name}"' for bucket in BINS)
-    rules = _load_prompt(version, "system.md").substitute(bins=bins)
-    text = _load_prompt(version, "user.md").substitute(
+    rules = load_prompt(__package__, version, "system.md").substitute(bins=bins)
+    text = load_prompt(__package__, version, "user.md").substitute(
         device="\n".join(_device_lines(first.device)),
         problem="\n".join(_problem_lines(first.problem)),
         first="\n".join(_candidate_lines(first)),
         second="\n".join(_candidate_lines(second)),
     )
     return Message("system", rules), Message("user", text)
-
-
-@functools.lru_cache
-def _load_prompt(version: str, name: str) -> Template:
-    folder = resources.files("solkit.surrogate.language").joinpath("prompts")
-    versions = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    if version not in versions:
-        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(versions)}")
-    return Template((folder / version / name).read_text(encoding="utf-8"))
 
 
 def _device_lines(device: Device) -> Iterator[str]:
@@ -321,8 +310,7 @@ def _candidate_lines(entry: Entry) -> Iterator[str]:
         yield from _launch_lines(kernel)
     text = kernel_text(entry.source)
     cut = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "\n... (cut)"
-    fence = "`" * max(3, 1 + max((len(run) for run in _backtick_runs(cut)), default=0))
-    yield f"{fence}python\n{cut}\n{fence}"
+    yield fence_python(cut)
 
 
 def _launch_lines(kernel: KernelAnalysis) -> Iterator[str]:
@@ -337,14 +325,3 @@ def _launch_lines(kernel: KernelAnalysis) -> Iterator[str]:
         yield f"  occupancy {kernel.occupancy.fraction:.0%}, {kernel.occupancy.waves:.1f} waves"
     if kernel.model is not None:
         yield f"  modelled time {duration(kernel.model.time_ms)}"
-
-
-def _backtick_runs(text: str) -> Iterator[str]:
-    """Yield runs of backticks."""
-    run = ""
-    for letter in text + " ":
-        if letter == "`":
-            run += letter
-        elif run:
-            yield run
-            run = ""

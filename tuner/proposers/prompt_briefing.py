@@ -1,22 +1,16 @@
 """The messages that a brief makes: facts, in sections of Markdown.
 
-Prompts are files: ``prompts/<version>/system.md`` and ``user.md``, with `string.Template`'s
-``$name`` for what is filled in. A version never changes once it has been released, since records
-of exchanges name it; a new text is a new folder.
+Prompts are files, ``system.md`` and ``user.md``; see `solkit.llm.prompts`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from importlib import resources
-from string import Template
 
 from solkit.core import Bound, Brief, Device, Gap, GapFactor, KernelAnalysis, Result, Tried, Value
 from solkit.core.quantities import amount, binary_bytes, duration, significant
-from solkit.errors import InputError
 from solkit.llm.client import Message
+from solkit.llm.prompts import fence_python, load_prompt
 from solkit.tuner.proposers.safety import ALLOWED_IMPORTS
 
 PROMPT_VERSION = "v1"
@@ -40,27 +34,18 @@ def messages_for(brief: Brief, entry: str, version: str = PROMPT_VERSION) -> tup
     Raises:
         InputError: there is no such version.
     """
-    rules = _prompt_text(version, "system.md").substitute(
+    rules = load_prompt(__package__, version, "system.md").substitute(
         entry=f"`{entry}`" if entry else "as in the file.", imports=", ".join(ALLOWED_IMPORTS)
     )
-    text = _prompt_text(version, "user.md").substitute(_brief_sections(brief))
+    text = load_prompt(__package__, version, "user.md").substitute(_brief_sections(brief))
     return Message("system", _encodable_text(rules)), Message("user", _encodable_text(text))
-
-
-@lru_cache
-def _prompt_text(version: str, name: str) -> Template:
-    folder = resources.files("solkit.tuner.proposers").joinpath("prompts")
-    versions = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    if version not in versions:
-        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(versions)}")
-    return Template((folder / version / name).read_text(encoding="utf-8"))
 
 
 def _brief_sections(brief: Brief) -> dict[str, str]:
     result = brief.result
     return {
         "name": brief.name,
-        "source": _fence_source(brief.source),
+        "source": fence_python(brief.source.rstrip()),
         "reference": _reference(brief.reference),
         "device": "\n".join(_describe_device(brief.device)),
         "measured": "\n".join(_describe_measured(brief)),
@@ -74,14 +59,9 @@ def _brief_sections(brief: Brief) -> dict[str, str]:
 
 
 def _reference(source: str | None) -> str:
-    return "" if source is None else f"# The file with the problem\n\n{_fence_source(source)}\n\n"
-
-
-def _fence_source(source: str) -> str:
-    """Return code in a fence that nothing in it can close."""
-    longest = max((len(run) for run in re.findall("`+", source)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{source.rstrip()}\n{fence}"
+    if source is None:
+        return ""
+    return f"# The file with the problem\n\n{fence_python(source.rstrip())}\n\n"
 
 
 def _describe_device(device: Device) -> Iterable[str]:
