@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from solkit.adapters.live_tuned import (
     SERVED,
     ChoiceRequest,
     Params,
+    ask_chooser,
     params_of,
     replace_method,
     set_params,
@@ -36,13 +38,11 @@ def _compile_choice(original: Any) -> Any:
         name = getattr(self.fn, "__name__", "")
         if self.launchers or chooser is None or not chooser.names(name, "inductor"):
             return original(self, *args, **kwargs)
-        try:
-            request = _request_of_inductor(self, kwargs.get("reload_kernel"))
-            params = chooser.choose(request)
-        except Exception:  # nothing is worth the user's launch
-            params = None
-        if params is None:
+        reload_kernel = kwargs.get("reload_kernel")
+        answer = ask_chooser(chooser, partial(_request_of_inductor, self, reload_kernel))
+        if answer is None:
             return original(self, *args, **kwargs)
+        request, params = answer
         before = {name: vars(self).get(name) for name in _STATE}
         try:
             _replace_configs(self, params)
@@ -92,13 +92,10 @@ def _replace_in_place(tuner: Any, trials: Trials | None) -> bool:
     fresh = object.__new__(type(tuner))
     vars(fresh).update(vars(tuner), launchers=[])
     vars(fresh).pop("_could_rblock_scale", None)
-    try:
-        request = _request_of_inductor(fresh, None)
-        params = chooser.choose(request)
-    except Exception:  # nothing is worth the user's launch
+    answer = ask_chooser(chooser, partial(_request_of_inductor, fresh, None))
+    if answer is None or _is_in_use(tuner, answer[1]):
         return False
-    if params is None or _is_in_use(tuner, params):
-        return False
+    request, params = answer
     try:
         _replace_configs(fresh, params)
         fresh.precompile()

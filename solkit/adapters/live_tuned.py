@@ -250,6 +250,33 @@ def _short(argument: Any) -> Any:
     return tuple(shape), getattr(argument, "dtype", None), is_aligned
 
 
+def ask_chooser(
+    chooser: Chooser, request_of: Callable[[], ChoiceRequest]
+) -> tuple[ChoiceRequest, Params] | None:
+    """Return what is asked of a chooser and its answer; ``None`` to let the launcher choose."""
+    try:
+        request = request_of()
+        params = chooser.choose(request)
+    except Exception:  # nothing is worth the user's launch
+        return None
+    return None if params is None else (request, params)
+
+
+def _try_choice(
+    request_of: Callable[[], ChoiceRequest], prepare: Callable[[ChoiceRequest, Params], Any]
+) -> _Choice | None:
+    """Return what the chooser says, prepared; ``None`` to let the launcher choose."""
+    chooser = SERVED.chooser
+    answer = None if chooser is None else ask_chooser(chooser, request_of)
+    if chooser is None or answer is None:
+        return None
+    try:
+        return _Choice(prepare(*answer), *answer)
+    except Exception as error:
+        chooser.failed(*answer, error)
+        return None
+
+
 def _is_refused(error: Exception, compiles: Callable[[], None]) -> bool:
     """Tell whether a launch failed because of its configuration, so that nothing was launched.
 
@@ -347,25 +374,15 @@ def _choose_config(
 ) -> _Choice | None:
     """Return the tuned configuration of an autotuner's launch, compiled and loaded."""
     del original
-    chooser = SERVED.chooser
-    if chooser is None:
-        return None
-    try:
-        request = _request_of_tuner(tuner, args, kwargs)
-        params = chooser.choose(request)
-        if params is None:
-            return None
-    except Exception:  # nothing is worth the user's launch
-        return None
-    try:
+
+    def prepare(_: ChoiceRequest, params: Params) -> Any:
         if not isinstance(tuner.cache, _ChoiceCache):
             raise ValueError(f"{type(tuner).__name__} keeps its choices in a way of its own")
         config = _config_of_tuner(tuner, args, kwargs, params)
         compile_config(tuner, args, kwargs, config)
-    except Exception as error:
-        chooser.failed(request, params, error)
-        return None
-    return _Choice(config, request, params)
+        return config
+
+    return _try_choice(partial(_request_of_tuner, tuner, args, kwargs), prepare)
 
 
 def _note_own_ways(original: Any) -> Any:
@@ -683,23 +700,12 @@ def _choose_options(
     original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> _Choice | None:
     """Return changed options of a launch that was tried to compile and load."""
-    chooser = SERVED.chooser
-    if chooser is None:
-        return None
-    try:
-        request = _request_of_launch(function, args, kwargs)
-        params = chooser.choose(request)
-        if params is None:
-            return None
+
+    def prepare(request: ChoiceRequest, params: Params) -> _Changes:
         changed = {n: v for n, v in params.items() if request.in_use.get(n) != v}
-    except Exception:  # nothing is worth the user's launch
-        return None
-    try:
-        changes = _prepare_changes(original, function, _Launch(args, kwargs), changed)
-    except Exception as error:
-        chooser.failed(request, params, error)
-        return None
-    return _Choice(changes, request, params)
+        return _prepare_changes(original, function, _Launch(args, kwargs), changed)
+
+    return _try_choice(partial(_request_of_launch, function, args, kwargs), prepare)
 
 
 def _prepare_changes(
