@@ -23,13 +23,13 @@ from triton.runtime.jit import JITFunction
 from solkit.adapters.launch_records import program_digest
 from solkit.adapters.live_autotuner import config_params
 from solkit.adapters.live_inductor import inductor_configs, least_blocks
+from solkit.adapters.live_tuned import INDUCTOR
 from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
 from solkit.core.tuned import Launcher
 from solkit.errors import UnsupportedError
 
-INDUCTOR_MODULE = "torch._inductor.runtime.triton_heuristics"
 _NUM_WARPS, _NUM_STAGES = 4, 3
 """Triton's defaults on NVIDIA GPUs."""
 _INDUCTOR_OPTIONS = ("enable_fp_fusion", "launch_pdl")
@@ -229,7 +229,7 @@ def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
     constexprs = {name for name in listed if signature[name] == "constexpr"} | set(constants)
 
     def grid(meta: Mapping[str, Any]) -> Any:
-        module: Any = sys.modules[INDUCTOR_MODULE]
+        module: Any = sys.modules[INDUCTOR]
         blocks = {name: meta[name] for name in config.kwargs}
         expressions = module.GridExpr.from_meta(tuner.inductor_meta, blocks)
         return expressions.eval_slow({**arguments, **meta})
@@ -310,7 +310,7 @@ class LaunchHooks:
         self._wrap(Autotuner, "run", self._autotuner_run)
         self._wrap(Autotuner, "_bench", self._autotuner_bench)
         self._wrap(Heuristics, "run", self._heuristics_run)
-        if INDUCTOR_MODULE in sys.modules:
+        if INDUCTOR in sys.modules:
             with contextlib.suppress(UnsupportedError):  # its kernels are left out
                 self.wrap_inductor()
 
@@ -320,7 +320,7 @@ class LaunchHooks:
         Raises:
             UnsupportedError: this torch has none.
         """
-        form = getattr(sys.modules[INDUCTOR_MODULE], "CachingAutotuner", None)
+        form = getattr(sys.modules[INDUCTOR], "CachingAutotuner", None)
         if "run" not in vars(form or object):
             raise UnsupportedError(
                 f"torch {torch.__version__} has no CachingAutotuner.run; its kernels are left out"

@@ -39,7 +39,8 @@ from triton.runtime.driver import driver
 
 from solkit.adapters.graph_captures import has_context, is_capturing
 from solkit.adapters.launch_contents import FunctionsUnseen, tensor_recipe
-from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch, tensor_behind
+from solkit.adapters.live_calls import LaunchHooks, PendingLaunch, tensor_behind
+from solkit.adapters.live_tuned import INDUCTOR
 from solkit.adapters.model_calls import ModelCalls
 from solkit.adapters.triton_compiler import compiler_environment, compiler_name
 from solkit.core.codec import to_json
@@ -245,7 +246,7 @@ class LaunchRecorder:
             raise InputError(f"cannot record into {self._folder}: {error.strerror}") from error
         self._hooks.install()
         task = "recording launches of torch.compile"
-        call_after_imports([INDUCTOR_MODULE], self._hooks.wrap_inductor, task)
+        call_after_imports([INDUCTOR], self._hooks.wrap_inductor, task)
         atexit.register(self.close)
         util.register_after_fork(self, _close_with_worker)
         if parent_process() is not None:

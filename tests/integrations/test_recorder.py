@@ -36,7 +36,7 @@ from triton.runtime.jit import JITFunction
 
 import solkit
 from solkit import kernelfiles
-from solkit.adapters import fake_triton, live_calls, live_tuned
+from solkit.adapters import fake_triton, live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.cli.profile import _recording_launches
 from solkit.core import BatchSettings, Deployment, IdleTime, Profile, ProfiledKernel
@@ -895,8 +895,8 @@ def test_malformed_counts_are_refused_with_their_place(tmp_path, counts):
 def test_a_torch_without_the_autotuner_that_is_known_is_recorded_without_it(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setitem(sys.modules, live_calls.INDUCTOR_MODULE, ModuleType("another"))
-    sys.modules[live_calls.INDUCTOR_MODULE].__spec__ = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, live_tuned.INDUCTOR, ModuleType("another"))
+    sys.modules[live_tuned.INDUCTOR].__spec__ = SimpleNamespace()
     recording = recorded(tmp_path, add)
     assert [launch.calls for launch in recording.launches] == [1]
     assert (
