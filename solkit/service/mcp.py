@@ -257,19 +257,19 @@ async def _answer_later(desk: JobQueue, kind: str, **fields: Any) -> CallToolRes
 
 async def _submit_request(desk: JobQueue, kind: str, fields: dict[str, Any]) -> Job:
     """Queue a request; what the tool was not given is at the request's default."""
-    given = {name: value for name, value in fields.items() if value is not None}
+    arguments = {name: value for name, value in fields.items() if value is not None}
     model = KINDS[kind]
-    if "shapes" in model.model_fields and "shape" in given:
-        given["shapes"] = [given.pop("shape")]
+    if "shapes" in model.model_fields and "shape" in arguments:
+        arguments["shapes"] = [arguments.pop("shape")]
     try:
         for name in ("source", "problem"):
-            if name in given:
-                given[name] = _resolve_source(given[name])
-        if "base" in given:
-            given["base"] = _candidate(given["base"])
-        if "candidates" in given:
-            given["candidates"] = list(map(_candidate, given["candidates"]))
-        return await desk.submit(kind, model(**given), _OWNER)
+            if name in arguments:
+                arguments[name] = _resolve_source(arguments[name])
+        if "base" in arguments:
+            arguments["base"] = _candidate(arguments["base"])
+        if "candidates" in arguments:
+            arguments["candidates"] = list(map(_candidate, arguments["candidates"]))
+        return await desk.submit(kind, model(**arguments), _OWNER)
     except SolkitError as error:
         raise ToolError(str(error)) from error
 
