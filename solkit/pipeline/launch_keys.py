@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import replace
 from itertools import product
@@ -23,17 +23,18 @@ def are_same_launches(
     one: Configuration,
     other: Configuration,
     limit_s: float | None = None,
+    clock_s: Callable[[], float] = time.monotonic,
 ) -> bool:
     """Tell whether two candidates are seen to ask the GPU for the same, whatever it chooses.
 
     False where not all of their launches is seen (see `solkit.analysis.launch_identity`), where
-    one cannot run, and beyond `limit_s` seconds for both.
+    one cannot run, and beyond `limit_s` seconds for both, by `clock_s`.
     """
     begun = [analyser.launch_identity(configuration) for configuration in (one, other)]
-    until_s = None if limit_s is None else time.monotonic() + limit_s
+    until_s = None if limit_s is None else clock_s() + limit_s
     try:
         first, second = (
-            future.result(None if until_s is None else max(until_s - time.monotonic(), 0.0))
+            future.result(None if until_s is None else max(until_s - clock_s(), 0.0))
             for future in begun
         )
     except (SolkitError, NotYetError):  # comparing them says what is wrong
