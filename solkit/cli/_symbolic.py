@@ -84,6 +84,7 @@ def _symbolic_json(bound: SymbolicBound) -> str:
         for point, formula_ms, numeric_ms in bound.times_ms
     ]
     record = {
+        "schema": "solkit.symbolic/1",
         "device": bound.device,
         "precision": bound.precision,
         "symbols": dict(bound.work.sizes),

@@ -6,7 +6,7 @@ One function per command. `solkit.datasets` does the work; this module adds GPU 
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,7 +61,7 @@ def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks
         summary = _summarise_store(data)
         if json != "-":
             _show_summary(data, summary)
-        _base.write_destination(json, lambda: jsonlib.dumps(summary, indent=2))
+        _base.write_destination(json, lambda: _document("data_info", summary))
 
 
 @app.command(name="import")
@@ -254,7 +254,7 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
             whole = "whole" if report.is_whole else "not whole"
             held = f"{report.rows:,} rows, {report.sources:,} sources, {report.facts:,} facts"
             typer.echo(f"{store}: {whole}: {held}")
-        _base.write_destination(json, lambda: jsonlib.dumps(asdict(report), indent=2, default=str))
+        _base.write_destination(json, lambda: _document("data_verify", asdict(report)))
     raise typer.Exit(Exit.REPORTED if report.is_whole else Exit.SOLKIT_FAILED)
 
 
@@ -362,6 +362,10 @@ def _summarise_store(store: Store) -> dict[str, Any]:
         "runs": [(name, str(when), n) for name, when, n in runs.sort("created").collect().rows()],
         "families": groups.collect().to_dicts(),
     }
+
+
+def _document(name: str, content: Mapping[str, object]) -> str:
+    return jsonlib.dumps({"schema": f"solkit.{name}/1", **content}, indent=2, default=str)
 
 
 def _show_summary(store: Store, summary: dict[str, Any]) -> None:

@@ -67,6 +67,7 @@ def test_many_files_become_one_part(tmp_path):
 
 def test_info_counts_what_is_there(store):
     data = json.loads(run("info", store, "--json", "-").stdout)
+    assert data["schema"] == "solkit.data_info/1"
     (family,) = data["families"]
     assert (family["device"], family["rows"], family["timed"]) == ("h100-sxm", 2, 1)
     assert data["verdicts"] == {"does_not_compile": 1, "not_measured": 1}
@@ -244,6 +245,8 @@ def test_export_of_what_was_tried_is_a_run_with_the_rows_own_names(store, tmp_pa
 def test_merge_and_verify(store, tmp_path):
     assert "2 new rows" in run("merge", tmp_path / "both", store).stdout
     assert "whole: 2 rows" in run("verify", tmp_path / "both").stdout
+    verified = json.loads(run("verify", tmp_path / "both", "--json", "-").stdout)
+    assert (verified["schema"], verified["rows"]) == ("solkit.data_verify/1", 2)
     (part,) = (tmp_path / "both" / "parts").glob("*.parquet")
     part.write_bytes(b"")
     done = run("verify", tmp_path / "both", code=1)
