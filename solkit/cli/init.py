@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 8  # places to fill in: what a first look takes in
 
 _Source = Annotated[
-    str, typer.Argument(metavar="FILE", help="A Python file with kernels; nothing of it runs.")
+    str,
+    typer.Argument(metavar="FILE", help="A Python or .cu file with kernels; nothing of it runs."),
 ]
 _Function = Annotated[
     str | None,
@@ -40,7 +41,8 @@ def init(
     """Write what a file with kernels lacks to be scored, with a TODO where only you know it.
 
     For a function or class that launches kernels: `reference`, `inputs` and `SPACE`. For a bare
-    @triton.jit function: a launch description. The new file imports yours, which stays as it is.
+    @triton.jit function: a launch description. For CUDA C++: a function that launches it. The new
+    file imports or reads yours, which stays as it is.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(file)

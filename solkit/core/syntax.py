@@ -228,9 +228,6 @@ def why_not_python(file: Path) -> str:
             f"is read as it is: put {file.stem}.launch.toml beside it, or give `solkit score` "
             "--launch 'grid=4096; block=256; args=fp32[1048576], 1048576; outputs=0'"
         )
-    cuda = (
-        "; CUDA C++ is read from a Python file that binds a function of PyTorch's tensors, with "
-        f'torch.utils.cpp_extension.load(name="{file.stem}", sources=["{file.name}"])'
-    )
     is_cuda = file.suffix in (".cu", ".cuh")
-    return f"is not a Python file: expected a name that ends in .py{cuda if is_cuda else ''}"
+    cuda = f"; `solkit init {file}` writes one that launches its kernels" if is_cuda else ""
+    return f"is not a Python file: expected a name that ends in .py{cuda}"

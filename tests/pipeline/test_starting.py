@@ -311,7 +311,7 @@ def test_a_kernel_file_lacks_nothing(tmp_path, text, why):
     [
         ("a.py", "x = 1", "no function or class that launches a kernel"),
         ("a.py", "def f(:", r"a\.py:1: is not valid Python"),
-        ("a.cu", "", r'is not a Python file.*sources=\["a.cu"\]'),
+        ("a.cu", "", "a.cu: has no __global__ function"),
     ],
 )
 def test_a_file_without_kernels_is_refused(tmp_path, name, text, expected):
@@ -343,6 +343,35 @@ def apply(x, rows, by, n):
     assert "rows = torch.randint(0, 1, (M, N,), dtype=torch.int32" in written
     assert "by = 1.0  #" in written
     assert "n = 1  #" in written
+
+
+def test_a_cu_file_gets_a_function_of_tensors_that_launches_its_kernel(tmp_path):
+    (tmp_path / "scale.cuh").write_text("""
+template <typename T, int WIDTH>
+__global__ void __launch_bounds__(256) scale(const T* __restrict__ x, T* out, float by, int n) {
+    /* out[0] = x[0]; */
+}
+__global__ void unused(unsigned char* flags) {}
+void run(const float* x, float* out, int n) {
+    dim3 blocks((n + 255) / 256);
+    scale<float, 4><<<blocks, 256>>>(x, out, 2.0f, n);
+}
+""")
+    text = '#include "scale.cuh"\nint main() { return 0; }\n'
+    made = started(tmp_path, text, name="main.cu")
+    assert (made.chosen, made.others) == ("scale", ("unused",))
+    assert "launch(torch::Tensor x, torch::Tensor out, double by, int64_t n)" in made.text
+    assert "// dim3 blocks((n + 255) / 256);" in made.text
+    launch = (
+        "scale<float, 4><<<grid, block>>>((float*)x.data_ptr(), (float*)out.data_ptr(), by, n);"
+    )
+    assert launch in made.text
+    assert constant(made.text, "OUTPUTS") == ("out",)
+    assert "as scale.cuh:9 has <<<blocks, 256>>>" in made.todos[-1].text
+    flags = started(tmp_path, text, "unused", name="main.cu").text
+    assert "flags = torch.zeros(N, dtype=torch.uint8, device=device)" in flags
+    with pytest.raises(KernelFileError, match=r"no kernel named 'run'; it has: scale, unused"):
+        started(tmp_path, text, "run", name="main.cu")
 
 
 def test_kernels_that_a_package_launches_are_told_what_reads_them(tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from solkit.core.syntax import advice_on_launching, names_bound_by_import, package_of
 from solkit.errors import InputError, KernelFileError
-from solkit.pipeline.starting import _texts
+from solkit.pipeline.starting import _cuda_files, _texts
 from solkit.pipeline.starting._source import Source, read_source
 from solkit.pipeline.starting._tensors import tensors_of
 
@@ -69,6 +69,8 @@ def start(path: str, out: str, function: str | None = None) -> StartedFile:
     Raises:
         KernelFileError: the file cannot be parsed, or has nothing of that kind; names what it has.
     """
+    if Path(path).suffix in (".cu", ".cuh"):
+        return _start_cuda(path, out, function)
     source = read_source(path)
     if function is None and (whole := _complete_file(source)) is not None:
         return whole
@@ -84,6 +86,17 @@ def start(path: str, out: str, function: str | None = None) -> StartedFile:
         parts = _texts.launched_text(source, chosen)
     text = _write_parts(source, Path(out), parts)
     others = tuple(candidate for candidate in candidates if candidate != chosen)
+    return StartedFile(text, chosen, others, _todo_lines(text), command=f"solkit score {out}")
+
+
+def _start_cuda(path: str, out: str, function: str | None) -> StartedFile:
+    kernels = _cuda_files.cuda_kernels(path)
+    chosen = function or next(iter(kernels))
+    if chosen not in kernels:
+        listed = ", ".join(itertools.islice(kernels, _MOST_LISTED))
+        raise KernelFileError(f"has no kernel named {chosen!r}; it has: {listed}", path)
+    text = _cuda_files.cuda_file_text(path, out, kernels[chosen])
+    others = tuple(name for name in kernels if name != chosen)
     return StartedFile(text, chosen, others, _todo_lines(text), command=f"solkit score {out}")
 
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DECLARED = re.compile(r"\b(\w+)\s*\(([^(){};]*\bTensor\b[^(){};]*)\)\s*[{;]")
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _BOUND = re.compile(r"\.def\(\s*\"(\w+)\"\s*,\s*&?\s*(?:\w+::)*(\w+)")
 _SOURCES = (".cpp", ".cc", ".cxx", ".cu")
-_KINDS = {
+KINDS = {
     "bool": r"\bbool\b",
     "float": r"\b(float|double)\b",
     "int": r"\b(int|long|size_t|u?int\d+_t)\b",
 }
-_DTYPES = {
+CPP_DTYPES = {
     "float": "float32",
     "double": "float64",
     "at::Half": "float16",
@@ -31,6 +31,19 @@ _DTYPES = {
     "int32_t": "int32",
     "int64_t": "int64",
     "long": "int64",
+    "half": "float16",
+    "__half": "float16",
+    "bf16": "bfloat16",
+    "nv_bfloat16": "bfloat16",
+    "__nv_bfloat16": "bfloat16",
+    "__nv_fp8_e4m3": "float8_e4m3fn",
+    "char": "int8",
+    "int8_t": "int8",
+    "uint8_t": "uint8",
+    "unsigned char": "uint8",
+    "unsigned int": "uint32",
+    "uint32_t": "uint32",
+    "bool": "bool",
 }
 
 
@@ -56,7 +69,7 @@ def bound_functions(path: str, tree: ast.Module) -> Mapping[str, tuple[CppParame
     functions: dict[str, tuple[CppParameter, ...]] = {}
     names: list[tuple[str, str]] = []
     for text in _texts(path, tree):
-        plain = _COMMENT.sub(" ", text)
+        plain = COMMENT.sub(" ", text)
         found = list(_DECLARED.finditer(plain))
         ends = [match.start() for match in found[1:]] + [len(plain)]
         for match, end in zip(found, ends):
@@ -94,8 +107,8 @@ def _parameters(text: str, body: str) -> Iterator[CppParameter]:
             ranks = re.findall(rf"\b{name}\.(?:dim|ndimension)\(\)\s*==\s*(\d)", body)
             element = re.search(rf"\b{name}\.(?:mutable_|const_)?data_ptr<([\w:]+)>", body)
             rank = max([*(int(size) + 1 for size in sizes), *map(int, ranks)], default=0)
-            dtype = _DTYPES.get(element[1], "") if element is not None else ""
+            dtype = CPP_DTYPES.get(element[1], "") if element is not None else ""
             yield CppParameter(name, "Tensor", rank, dtype)
         else:
-            kinds = (kind for kind, words_of in _KINDS.items() if re.search(words_of, declared))
+            kinds = (kind for kind, words_of in KINDS.items() if re.search(words_of, declared))
             yield CppParameter(name, next(kinds, "") if "<" not in declared else "")
