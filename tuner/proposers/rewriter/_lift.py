@@ -174,7 +174,9 @@ class _Body:
         if any(self._is_lifted(name) for name in used):
             if isinstance(call, cst.Call) and called_name(call) in _IGNORED:
                 return []
-            raise CannotLiftError(render_code(statement))
+            if used & {*self.carried, *self.forced}:
+                raise CannotLiftError(render_code(statement))
+            return [self.lifting.lift_unpacking(statement)]
         for name in assigned_names(statement):
             self.lifting.kinds[name] = Kind(0, False)
         return [statement]
@@ -194,17 +196,13 @@ class _Body:
             value = self._broadcast(value)
         old = self.lifting.kinds.get(binding.target, Kind(0, False))
         self.lifting.kinds[binding.target] = value.kind
+        code = f"{binding.target} = {render_code(value.node)}"
         if binding.operator and value.kind == old:
             operand = self.lifting.lift_expression(binding.operand)
-            text = render_code(
-                promote_operand(operand, value.kind.rank) if value.kind.lifted else operand.node
-            )
-            return parse_statement(f"{binding.target} {binding.operator} {text}").with_changes(
-                **_leading_comments(statement)
-            )
-        return parse_statement(f"{binding.target} = {render_code(value.node)}").with_changes(
-            **_leading_comments(statement)
-        )
+            is_lifted, rank = value.kind.lifted, value.kind.rank
+            node = promote_operand(operand, rank) if is_lifted else operand.node
+            code = f"{binding.target} {binding.operator} {render_code(node)}"
+        return parse_statement(code).with_changes(**_leading_comments(statement))
 
     def _broadcast(self, value: Lifted) -> Lifted:
         """Return a value without the axis, repeated along it."""
@@ -668,7 +666,7 @@ def lifted_body(
     forced: set[str] = set()
     for _ in range(_MOST_RESTARTS):
         kinds = {name: Kind(0, True) for name in seeds}
-        worker = _Body(Lifting(functions, kinds, valid), width, forced)
+        worker = _Body(Lifting(functions, width, kinds, valid), width, forced)
         try:
             return worker.block(body)
         except _RestartError as restart:
@@ -787,7 +785,7 @@ def _loop_body(
     """Return what lifts a loop's trip, with a name for its mask that none around it has."""
     kinds = {**_kinds_of(before, functions), index: Kind(0, True)}
     mask = free_name(f"{index}_mask", names_within(*before, *trip, *after))
-    worker = _Body(Lifting(functions, kinds, mask, fills=True), width)
+    worker = _Body(Lifting(functions, width, kinds, mask, fills=True), width)
     worker.carried = carried_names(trip, set(kinds) - {index})
     worker.within, worker.mask = set(assigned_names(*trip)), mask
     starts = {name: start_of_name(name, before) for name in worker.carried}

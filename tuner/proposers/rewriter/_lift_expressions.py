@@ -10,10 +10,12 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
     argument_of,
+    assigned_names,
     called_name,
     calls_within,
     integer_literal,
     names_within,
+    nodes_within,
     parenthesized,
     parse_expression,
     render_code,
@@ -24,7 +26,8 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 _ELEMENTWISE = frozenset(
     """abs exp exp2 log log2 sqrt rsqrt sin cos sigmoid erf floor ceil maximum minimum where fma
-    div_rn sqrt_rn cast tanh clamp pow expm1 log1p""".split()
+    div_rn sqrt_rn cast tanh clamp pow expm1 log1p round rint nearbyint trunc rand randn randint
+    """.split()
 )
 _MODULES = ("tl.", "tl.math.", "libdevice.", "tl.extra.cuda.libdevice.", "triton.language.")
 _REDUCTIONS = ("sum", "max", "min", "argmax", "argmin", "xor_sum")
@@ -40,6 +43,8 @@ _FILLS = {
 """Fills of a load that `tl.where` gives in the type of what is loaded."""
 _LOAD_WORDS = {"mask", "other", "eviction_policy", "cache_modifier"}
 _FRESH = ("tl.zeros", "tl.full", "tl.zeros_like", "tl.arange")
+_RESHAPES = ("tl.reshape", "tl.view", "tl.broadcast_to")
+_PERMUTATIONS = ("tl.trans", "tl.permute")
 
 
 class CannotLiftError(Exception):
@@ -71,12 +76,14 @@ class Lifting:
 
     Attributes:
         functions: of the file: those that only compute elementwise may be called on vectors.
+        width: the new axis's length, as code; empty if only kinds are asked for.
         kinds: of names; others are scalars.
         valid: the name of the mask over the new axis; empty if all of it is valid.
         fills: whether loads give 0 where nothing is valid, for sums of products.
     """
 
     functions: Mapping[str, JitFunction]
+    width: str = ""
     kinds: dict[str, Kind] = field(default_factory=dict)
     valid: str = ""
     fills: bool = False
@@ -172,6 +179,10 @@ class Lifting:
             return self._new_block(node)
         if name in _SCALARS:
             return self._require_unlifted(node)
+        if name in _RESHAPES:
+            return self._reshaped(node)
+        if name in _PERMUTATIONS:
+            return self._permuted(node)
         if self.is_elementwise(name):
             return self._elementwise(node)
         if _unqualified_name(name) in _REDUCTIONS and name.startswith("tl."):
@@ -205,14 +216,82 @@ class Lifting:
         if called_name(node) == "tl.arange":
             return Kind(1, False)
         if called_name(node) == "tl.zeros_like":
-            kind = self.lift_expression(node.args[0].value).kind
-            if kind.lifted:
-                raise CannotLiftError(render_code(node))
-            return kind
+            return self.lift_expression(node.args[0].value).kind
         shape = argument_of(node, 0, "shape")
         if not isinstance(shape, (cst.Tuple, cst.List)):
             raise CannotLiftError(render_code(node))
         return Kind(len(shape.elements), False)
+
+    def _reshaped(self, node: cst.Call) -> Lifted:
+        """Return a block of another shape, ahead of which the new axis stays as it is.
+
+        ``tl.view`` may change the order of elements, which would mix those of the new axis.
+        """
+        value, shape = self.lift_expression(node.args[0].value), argument_of(node, 1, "shape")
+        sizes = [arg.value for arg in node.args[1:]]
+        if isinstance(shape, (cst.Tuple, cst.List)):
+            sizes = [element.value for element in shape.elements]
+        if shape is None or (len(node.args) > 2 and shape not in sizes):
+            raise CannotLiftError(render_code(node))  # it says more
+        kind = Kind(len(sizes), value.kind.lifted)
+        if not kind.lifted:
+            return Lifted(node, kind)
+        name, block = "tl.reshape", value.node
+        if called_name(node) == "tl.broadcast_to":
+            name, block = called_name(node), promote_operand(value, kind.rank)
+        whole = ", ".join([self.width, *map(render_code, sizes)])
+        return Lifted(parse_expression(f"{name}({render_code(block)}, ({whole}))"), kind)
+
+    def _permuted(self, node: cst.Call) -> Lifted:
+        value, order = self.lift_expression(node.args[0].value), argument_of(node, 1, "dims")
+        if not value.kind.lifted:
+            return Lifted(node, value.kind)
+        axes = [arg.value for arg in node.args[1:]]
+        if isinstance(order, (cst.Tuple, cst.List)):
+            axes = [element.value for element in order.elements]
+        places = [integer_literal(axis) for axis in axes] or [1, 0]
+        if sorted(place for place in places if place is not None) != [*range(value.kind.rank)]:
+            raise CannotLiftError(render_code(node))
+        moved = ", ".join(["0", *(str(place + 1) for place in places if place is not None)])
+        code = f"tl.permute({render_code(value.node)}, ({moved}))"
+        return Lifted(parse_expression(code), value.kind)
+
+    def lift_unpacking(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        """Return an assignment of the blocks that one call gives, and note their kinds.
+
+        Raises:
+            CannotLiftError: it is something that this module does not know.
+        """
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        target = only.targets[0].target if isinstance(only, cst.Assign) else None
+        if not isinstance(only, cst.Assign) or not isinstance(target, cst.Tuple):
+            raise CannotLiftError(render_code(statement))
+        blocks = self._blocks_of(only.value)
+        self.kinds |= dict.fromkeys(assigned_names(statement), blocks.kind)
+        return replace_each(statement, [(only.value, blocks.node)])
+
+    def _blocks_of(self, node: cst.BaseExpression) -> Lifted:
+        """Return a call that gives several blocks of one kind, and that kind."""
+        name, args = called_name(node), call_args(node)
+        if name == "tl.split" and len(args) == 1:
+            value = self.lift_expression(args[0])
+            code = f"tl.split({render_code(value.node)})"
+            return Lifted(parse_expression(code), Kind(value.kind.rank - 1, value.kind.lifted))
+        parts, places = args, [integer_literal(arg) for arg in args[1:2]]
+        if name in (_SCANS[-1], "tl.reduce") and isinstance(args[0], cst.Tuple):
+            parts = [element.value for element in args[0].elements]
+        elif name != "tl.broadcast":
+            raise CannotLiftError(render_code(node))
+        if len(parts) != 2:  # of more, no function gives all of them the same axes
+            raise CannotLiftError(render_code(node))
+        blocks, kind = self._align_operands(parts)
+        code = f"tl.broadcast({', '.join(map(render_code, blocks))})"
+        if name != "tl.broadcast":
+            if places[:1] in ([], [None]) or len(args) != 3 or not kind.lifted:
+                raise CannotLiftError(render_code(node))
+            code = f"{name}({code}, {(places[0] or 0) + 1}, {render_code(args[2])})"
+            kind = Kind(kind.rank - (name == "tl.reduce"), True)
+        return Lifted(parse_expression(code), kind)
 
     def is_elementwise(self, name: str) -> bool:
         """Tell whether a function computes each element of its operands alone."""
@@ -224,7 +303,7 @@ class Lifting:
         return function is not None and all(
             self.is_elementwise(called_name(call)) or called_name(call).endswith(".to")
             for call in calls_within(function.node)
-            if "jit" not in called_name(call)
+            if "jit" not in called_name(call) and called_name(call) not in _errors_of(function)
         )
 
     def _elementwise(self, node: cst.Call) -> Lifted:
@@ -424,6 +503,12 @@ def _chained_comparisons(node: cst.Comparison) -> list[cst.BaseExpression]:
         )
         for first, comparison in zip(ends, node.comparisons, strict=False)
     ]
+
+
+def _errors_of(function: JitFunction) -> set[str]:
+    """Return what a function raises, which its compiler decides."""
+    raised = (node.exc for node in nodes_within(function.node) if isinstance(node, cst.Raise))
+    return {called_name(error) for error in raised if error is not None}
 
 
 def is_elementwise_call(name: str) -> bool:

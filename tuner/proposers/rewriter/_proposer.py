@@ -533,13 +533,13 @@ def _source_as_measured(brief: Brief) -> str:
     source = brief.source
     if text is not None and brief.params:
         source = with_defaults(text, brief.params)
-    ranks = _recorded_ranks(brief)
-    source = canonical_form(source, ranks)
+    recorded = _recorded_ranks(brief), _recorded_constants(brief)
+    source = canonical_form(source, *recorded)
     if brief.result is None or not brief.result.analysis.is_whole:
         return source
-    recorded = {kernel.launch.name for kernel in brief.result.analysis.own}
-    followed = with_measured_path(source, recorded)
-    return source if followed == source else canonical_form(followed, ranks)
+    names = {kernel.launch.name for kernel in brief.result.analysis.own}
+    followed = with_measured_path(source, names)
+    return source if followed == source else canonical_form(followed, *recorded)
 
 
 def _recorded_ranks(brief: Brief) -> tuple[tuple[tuple[str, str], int], ...]:
@@ -554,3 +554,16 @@ def _recorded_ranks(brief: Brief) -> tuple[tuple[tuple[str, str], int], ...]:
                 axes = ranks.setdefault((kernel.launch.name, param), set())
                 axes.add(len(binding.tensor.shape))
     return tuple((place, min(axes)) for place, axes in ranks.items() if len(axes) == 1)
+
+
+def _recorded_constants(brief: Brief) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return the constants and options that the first launch of each function got, as code.
+
+    They are pairs of `solkit.tuner.proposers.rewriter.decorated_arguments.Constants`.
+    """
+    constants: dict[str, tuple[tuple[str, str], ...]] = {}
+    for launch in (k.launch for k in (brief.result.analysis.own if brief.result else ())):
+        options = {"num_warps": launch.num_warps, "num_stages": launch.num_stages}
+        values = {**launch.constants, **options}.items()
+        constants.setdefault(launch.name, tuple((name, repr(value)) for name, value in values))
+    return tuple(constants.items())

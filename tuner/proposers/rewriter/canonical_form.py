@@ -98,12 +98,17 @@ _Statement = cst.BaseStatement | cst.SimpleStatementLine
 
 
 @functools.lru_cache(16)
-def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...] = ()) -> str:
+def canonical_form(
+    source: str,
+    recorded: tuple[tuple[tuple[str, str], int], ...] = (),
+    constants: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (),
+) -> str:
     """Return a kernel file that does the same in the form that rewrites read best.
 
     Args:
         source: the file.
         recorded: numbers of axes of the tensors that launches got, as pairs of `Ranks`.
+        constants: compile-time constants and options that a launch got, as pairs of `Constants`.
     """
     try:
         tree = cst.parse_module(source)
@@ -115,7 +120,9 @@ def canonical_form(source: str, recorded: tuple[tuple[tuple[str, str], int], ...
     changes = (*laid_out, _with_model, *written_out, without_other_devices)
     split = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)
-    for change in (*changes, *inlined, with_decorated_arguments, *split):
+    given = {name: dict(values) for name, values in constants}
+    plain_marks = functools.partial(with_decorated_arguments, recorded=given)
+    for change in (*changes, *inlined, plain_marks, *split):
         tree = change(tree)
     text = read_module(tree)
     if text is None:

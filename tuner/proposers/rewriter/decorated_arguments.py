@@ -1,14 +1,15 @@
 """Arguments that decorators and defaults give to launches are written where the launch is.
 
 * Of ``triton.autotune`` the first configuration is taken, since SolKit tunes sizes. It stands in a
-  list, a module's constant, a function that returns a list, or a comprehension.
+  list, a module's constant, a function that returns a list, or a comprehension. One that the file
+  makes otherwise is taken as a launch got it.
 * ``triton.heuristics`` computes arguments from others: these expressions become arguments.
 * A parameter that a launch leaves out has a default, such as a block's length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -38,19 +39,30 @@ _WORDS = frozenset(
     restore_value""".split()
 )
 """Arguments of ``autotune`` that do not choose: the last two undo what timing a kernel did."""
+_TUNED_OPTIONS = ("num_warps", "num_stages")
 _LITERALS = ("True", "False")
 _NUMBERS = (cst.Integer, cst.Float)
 
 
-def with_decorated_arguments(tree: cst.Module) -> cst.Module:
-    """Return the module whose functions get such arguments from their launches."""
+Constants = Mapping[str, Mapping[str, str]]
+"""Code of the compile-time constants and options that a launch got, by function and name."""
+
+
+def with_decorated_arguments(tree: cst.Module, recorded: Constants) -> cst.Module:
+    """Return the module whose functions get such arguments from their launches.
+
+    Args:
+        tree: the module.
+        recorded: what launches got.
+    """
     text = read_module(tree)
     if text is None:
         return tree
     pairs: list[Swap] = []
     live = {launch.function.name for launch in text.live}
     for function in (f for name, f in text.functions.items() if name in live):
-        pairs += _with_plain_launches(function, text) if function.tuned else []
+        own = recorded.get(function.name, {})
+        pairs += _with_plain_launches(function, text, own) if function.tuned else []
         pairs += [] if function.tuned else _with_defaults(function, text)
     return replace_each(tree, pairs) if pairs else tree
 
@@ -68,10 +80,12 @@ def _with_defaults(function: JitFunction, text: KernelText) -> Iterator[Swap]:
             yield launch.call, _with_arguments(launch, missing)
 
 
-def _with_plain_launches(function: JitFunction, text: KernelText) -> list[Swap]:
+def _with_plain_launches(
+    function: JitFunction, text: KernelText, recorded: Mapping[str, str]
+) -> list[Swap]:
     """Return changes that take such decorators off a function; none if they say more."""
     marks = [mark.decorator for mark in function.node.decorators]
-    tuned = [mark for mark in marks if called_name(mark) in _AUTOTUNE]
+    tuned = [mark for mark in marks if _is_autotune(mark, text)]
     computed = [mark for mark in marks if called_name(mark) in _HEURISTICS]
     launches = text.launches_of(function.name)
     ordered = [*tuned, *computed]
@@ -82,9 +96,12 @@ def _with_plain_launches(function: JitFunction, text: KernelText) -> list[Swap]:
         return []
     if "jit" not in render_code(marks[-1]):
         return []
-    first = _first_configuration(cst.ensure_type(tuned[0], cst.Call), text) if tuned else {}
     rules = _rules(cst.ensure_type(computed[0], cst.Call), text) if computed else {}
-    if first is None or rules is None:
+    if rules is None or not all(map(_chooses_freely, tuned)):
+        return []
+    first = _first_configuration(cst.ensure_type(tuned[0], cst.Call), text) if tuned else {}
+    first = _as_recorded(function, launches, rules, recorded) if first is None else first
+    if first is None:
         return []
     added = [_added_arguments(launch, first, rules) for launch in launches]
     plain = function.node.with_changes(decorators=function.node.decorators[-1:])
@@ -198,12 +215,33 @@ def _returned(name: str, text: KernelText) -> tuple[cst.FunctionDef, cst.BaseExp
 # ------------------------------------------------------------------------------- autotuning
 
 
+def _is_autotune(mark: cst.BaseExpression, text: KernelText) -> bool:
+    name = called_name(mark)
+    value = text.constant(name)
+    return (name if value is None else render_code(value)) in _AUTOTUNE
+
+
+def _chooses_freely(mark: cst.BaseExpression) -> bool:
+    """Tell whether a call of ``autotune`` may take any of its configurations at any launch."""
+    args = cst.ensure_type(mark, cst.Call).args
+    return all(arg.keyword is None or arg.keyword.value in _WORDS for arg in args)
+
+
+def _as_recorded(
+    function: JitFunction,
+    launches: Sequence[Launch],
+    rules: Mapping[str, cst.Lambda],
+    recorded: Mapping[str, str],
+) -> dict[str, str] | None:
+    """Return what a launch got that no argument and no heuristic gives, as code."""
+    given = {name for launch in launches for name in (*launch.arguments, *launch.options)}
+    missing = [name for name in (*function.params, *_TUNED_OPTIONS) if name not in {*given, *rules}]
+    return {n: recorded[n] for n in missing} if {*missing} <= recorded.keys() else None
+
+
 def _first_configuration(call: cst.Call, text: KernelText) -> dict[str, str] | None:
     """Return the arguments of the first configuration, as code."""
-    words = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     configs = argument_of(call, 0, "configs")
-    if not words <= _WORDS or configs is None:
-        return None
     if isinstance(configs, cst.Name):
         configs = text.constant(configs.value)
     if isinstance(configs, cst.Call) and not configs.args:
@@ -237,11 +275,11 @@ def _config_values(config: cst.Call) -> dict[str, str] | None:
     if not isinstance(kwargs, cst.Dict):
         return None
     values = dict(_entries(kwargs))
-    for name, place in (("num_warps", 1), ("num_stages", 2)):
+    for place, name in enumerate(_TUNED_OPTIONS, start=1):
         if (option := argument_of(config, place, name)) is not None:
             values[name] = render_code(option)
     words = {arg.keyword.value for arg in config.args if arg.keyword is not None}
-    plain = words <= {"kwargs", "num_warps", "num_stages"} and len(values) >= len(kwargs.elements)
+    plain = words <= {"kwargs", *_TUNED_OPTIONS} and len(values) >= len(kwargs.elements)
     is_known = all(value.isdigit() or value in _LITERALS for value in values.values())
     return values if plain and is_known else None
 

@@ -22,6 +22,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     assigned_names,
+    bound_names,
     called_name,
     count_uses,
     integer_literal,
@@ -34,6 +35,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     statements_of,
     substitute_names,
     walk_statements,
+    with_body,
     with_each,
 )
 from solkit.tuner.proposers.rewriter._parse import Launch, read_module
@@ -41,6 +43,7 @@ from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter.launch_copies import kept_statements
 
 _FLAGS = {"True": True, "False": False, "None": None}
+_OUTER = (cst.Nonlocal, cst.Global)
 _MOST = 16
 """Values of a list that are written out."""
 _FILLS = (*ALLOCATORS, "torch.ones", "torch.ones_like", "torch.full", "torch.full_like")
@@ -51,35 +54,51 @@ _NEW = frozenset("sum mean view reshape flatten unflatten transpose permute sque
 def with_unrolled_lists(body: Body) -> list[cst.BaseStatement]:
     """Return a launcher's statements with lists written out, and no branch that is decided.
 
-    A flag such as ``debug = False``, which nothing else assigns, decides some.
+    Flags decide: names that are ``None``, true or false where a branch stands. Numbers decide none,
+    since they may be sizes of blocks, which are tuned.
     """
-    return list(_written_out(body, _flags(body)))
+    outer = [node.names for node in nodes_within(*body) if isinstance(node, _OUTER)]
+    shared = frozenset(item.name.value for names in outer for item in names)
+    return list(_written_out(body, {}, shared))
 
 
-def _written_out(body: Body, flags: Mapping[str, object]) -> Iterator[cst.BaseStatement]:
+def _written_out(
+    body: Body, flags: dict[str, object], shared: frozenset[str]
+) -> Iterator[cst.BaseStatement]:
+    """Yield the statements of a block, and note the flags behind it, but those of other functions.
+
+    Args:
+        body: the statements.
+        flags: ahead of them, and then behind them.
+        shared: names that functions within assign, too.
+    """
     for statement in body:
         kept = kept_statements(statement, flags) if isinstance(statement, cst.If) else None
         if kept is not None:
             inner = [s for s in kept if isinstance(s, cst.BaseStatement)]
-            yield from _written_out(inner, flags)
-        else:
-            yield from _unrolled(statement)
-
-
-def _flags(body: Body) -> dict[str, object]:
-    """Return names that a launcher's statements assign once, ahead of all uses, to a flag.
-
-    Numbers are left out: they may be sizes of blocks, which are tuned.
-    """
-    flags, seen = dict[str, object](), set[str]()
-    names = assigned_names(*body)
-    for statement in body:
+            yield from _written_out(inner, flags, shared)
+            continue
+        for name in bound_names(statement):
+            flags.pop(name, None)
+        if isinstance(statement, cst.If):
+            yield _with_sides(statement, flags, shared)
+            continue
+        yield from _unrolled(statement)
         binding = single_assignment(statement)
         value = "" if binding is None else render_code(binding.value)
-        if binding is not None and binding.target not in seen and value in _FLAGS:
-            flags |= {binding.target: _FLAGS[value]} if names.count(binding.target) == 1 else {}
-        seen |= names_within(statement)
-    return flags
+        if binding is not None and value in _FLAGS and binding.target not in shared:
+            flags[binding.target] = _FLAGS[value]
+
+
+def _with_sides(branch: cst.If, flags: Mapping[str, object], shared: frozenset[str]) -> cst.If:
+    """Return a branch whose sides are written out."""
+    sides = list(_written_out(statements_of(branch), dict(flags), shared))
+    branch = with_body(branch, sides or [parse_statement("pass")])
+    if isinstance(branch.orelse, cst.Else):
+        others = list(_written_out(statements_of(branch.orelse), dict(flags), shared))
+        other = with_body(branch.orelse, others or [parse_statement("pass")])
+        return branch.with_changes(orelse=other)
+    return branch
 
 
 def _unrolled(statement: cst.BaseStatement) -> list[cst.BaseStatement]:

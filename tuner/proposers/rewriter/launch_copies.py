@@ -43,6 +43,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     in_launcher,
+    launcher_definition,
     read_module,
 )
 
@@ -243,13 +244,21 @@ def without_decided_options(tree: cst.Module) -> cst.Module:
 
 
 def _decided_constants(launch: Launch) -> dict[str, object]:
-    """Return constants of a launch that are literals, and no sizes of blocks."""
-    sizes = size_names(launch.function.body)
-    values = {
-        name: _literal(argument)
-        for name, argument in launch.arguments.items()
-        if name in launch.function.constants - sizes and not launch.function.reassigned(name)
-    }
+    """Return constants of a launch that are literals, and no sizes of blocks.
+
+    A word that the launcher names once is a literal, too.
+    """
+    sizes, launcher = size_names(launch.function.body), launch.launcher
+    params = {param.name.value for param in launcher.params.params}
+    values = {}
+    for name in launch.function.constants - sizes:
+        argument = launch.arguments.get(name)
+        if argument is None or launch.function.reassigned(name):
+            continue
+        if isinstance(argument, cst.Name) and argument.value not in {*_NAMED, *params}:
+            word = launcher_definition(argument.value, launcher)
+            argument = word if isinstance(word, cst.SimpleString) else argument
+        values[name] = _literal(argument)
     return {name: value for name, value in values.items() if value is not _UNKNOWN}
 
 
@@ -270,17 +279,17 @@ def _literal(node: cst.BaseExpression) -> object:
 
 
 def kept_statements(branch: cst.If, constants: Mapping[str, object]) -> list[cst.CSTNode] | None:
-    """Return what remains of a branch; ``None`` if its test is not decided, or has an ``elif``."""
+    """Return what remains of a branch; ``None`` if its test is not decided."""
     return _kept_if(branch, _value(branch.test, constants))
 
 
 def _kept_if(branch: cst.If, holds: object) -> list[cst.CSTNode] | None:
-    if holds is _UNKNOWN or isinstance(branch.orelse, cst.If):
+    if holds is _UNKNOWN:
         return None
-    body = statements_of(branch) if holds else []
-    if not holds and branch.orelse is not None:
-        body = statements_of(branch.orelse)
-    return list(body)
+    if holds or branch.orelse is None:
+        return list(statements_of(branch)) if holds else []
+    is_elif = isinstance(branch.orelse, cst.If)
+    return [branch.orelse] if is_elif else list(statements_of(branch.orelse))
 
 
 def _grid_decision(test: cst.BaseExpression, launch: Launch) -> object:

@@ -26,7 +26,8 @@ from solkit.tuner.proposers.rewriter._operations import converted_value
 from solkit.tuner.proposers.rewriter._parse import JitFunction
 
 _METHODS = frozenset(
-    ("trans", "sum", "max", "min", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid")
+    """trans permute reshape view expand_dims broadcast_to sum max min argmax argmin exp exp2 log
+    log2 sqrt rsqrt sigmoid""".split()
 )
 """Methods of Triton's blocks that are functions of the same name with the block ahead."""
 
@@ -66,7 +67,11 @@ def _function_code(node: cst.CSTNode, own: set[str]) -> str:
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return ""
     name, block = node.func.attr.value, node.func.value
-    if name not in _METHODS or not _is_block(block, own):
+    if not _is_block(block, own):
+        return ""
+    if name == "cast" and len(node.args) == 1:  # of two, the other one is how it rounds
+        return f"{render_code(block)}.to({render_code(node.args[0])})"
+    if name not in _METHODS:
         return ""
     others = [render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in node.args]
     if name == "trans" and others in (["1", "0"], ["(1, 0)"]):
@@ -101,6 +106,10 @@ def _is_block(node: cst.BaseExpression, own: set[str]) -> bool:
     if isinstance(node, cst.Name):
         return node.value in own
     if isinstance(node, cst.Call):
-        is_cast = isinstance(node.func, cst.Attribute) and node.func.attr.value in ("to", "trans")
+        is_cast = isinstance(node.func, cst.Attribute) and node.func.attr.value in (
+            "to",
+            "cast",
+            *_METHODS,
+        )
         return is_cast or called_name(node).startswith("tl.")
     return isinstance(node, (cst.BinaryOperation, cst.Subscript)) and bool(names_within(node) & own)

@@ -1,10 +1,12 @@
 """Copies ahead of a launch that reads them once: the launch reads what was copied.
 
-Three copies cost memory traffic and no result needs them:
+Four copies cost memory traffic and no result needs them:
 
 * ``y = x.clone()`` ahead of a launch that changes `y` in place: it loads `x` and stores to `y`;
 * ``h = x.to(torch.float16)`` ahead of a launch that only loads `h`: it loads `x` and rounds;
-* ``y = torch.zeros(n)`` ahead of a launch that stores all of `y`.
+* ``y = torch.zeros(n)`` ahead of a launch that stores all of `y`;
+* ``t = x.transpose(0, 1).contiguous()`` ahead of a launch that only loads `t`, by all of its
+  strides: it loads `x` by other strides.
 
 That all is stored that anybody reads is taken from the launch as it was recorded: as many bytes as
 the tensor has, or as the problem's result has, by one store that no data decides.
@@ -31,6 +33,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     compact_code,
     expand_names,
     free_name,
+    integer_literal,
     is_return,
     names_within,
     nodes_within,
@@ -43,7 +46,13 @@ from solkit.tuner.proposers.rewriter._nodes import (
     statements_of,
     substitute_names,
     walk_statements,
+    with_body,
     with_each,
+)
+from solkit.tuner.proposers.rewriter._offset_products import (
+    OtherOffsetError,
+    offset_products,
+    unspread,
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import (
@@ -178,7 +187,7 @@ def _copies(text: KernelText, records: Mapping[str, KernelAnalysis]) -> Iterator
 
 def _copied(node: cst.BaseExpression) -> tuple[cst.BaseExpression | None, str]:
     """Return what an expression is a copy of, and the type that it is converted to."""
-    dtype, is_copy = "", False
+    dtype, is_copy, is_dense = "", False, False
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         method = node.func.attr.value
         if called_name(node) == "torch.clone" and len(node.args) == 1:
@@ -192,8 +201,20 @@ def _copied(node: cst.BaseExpression) -> tuple[cst.BaseExpression | None, str]:
             is_copy = True
         elif method != "contiguous" or node.args:
             break
+        is_dense |= method == "contiguous"
         node = node.func.value
-    return (node, dtype) if is_copy else (None, "")
+    return (node, dtype) if is_copy or (is_dense and _turned(node) is not None) else (None, "")
+
+
+def _turned(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Return the tensor whose axes change places in an expression; ``None`` if it is another."""
+    if isinstance(node, cst.Attribute):
+        return node.value if node.attr.value in ("T", "mT") else None
+    if called_name(node) in ("torch.transpose", "torch.permute"):
+        return argument_of(node, 0, "input")
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return None
+    return node.func.value if node.func.attr.value in ("t", "transpose", "permute") else None
 
 
 def _type_of(call: cst.Call) -> str:
@@ -288,10 +309,13 @@ def _is_plain(copy: _Copy) -> bool:
         odd, kinds = [n for n in odd if "make" in n], ()
     if odd or any(isinstance(node, kinds) for node in nodes_within(function.node.body)):
         return False
+    body = statements_of(launch.launcher)
+    last = next((at for at, s in enumerate(body) if s is launch.statement), len(body) - 1)
+    ahead = with_body(launch.launcher, body[: last + 1])  # a result may get the name of a tensor
     for param in _stored_params(copy):
         argument = launch.arguments.get(param)
         name = argument.value if isinstance(argument, cst.Name) else ""
-        value = launcher_definition(name, launch.launcher)
+        value = launcher_definition(name, ahead)
         if param != copy.param and called_name(value or cst.Name("x")) not in ALLOCATORS:
             return False
     return True
@@ -464,7 +488,8 @@ def _loads_first(copy: _Copy) -> bool:
 
 def _source_condition(copy: _Copy) -> str | None:
     """Return the condition under which a copied parameter has its copy's strides."""
-    value = copy.value
+    turned = None if copy.value is None else _turned(copy.value)
+    value = copy.value if turned is None else turned
     root = value
     while isinstance(root, cst.Attribute):
         root = root.value
@@ -472,7 +497,66 @@ def _source_condition(copy: _Copy) -> str | None:
     params -= set(assigned_names(*statements_of(copy.text.launcher)))
     if value is None or not isinstance(root, cst.Name) or root.value not in params:
         return None
-    return f"{render_code(value)}.is_contiguous()"
+    condition = f"{render_code(value)}.is_contiguous()"
+    if turned is None:
+        return condition
+    strides = _given_strides(copy)
+    axes = f"{render_code(value)}.dim() == {len(strides)}"
+    return f"{axes} and {condition}" if _loads_by(copy, strides) else None
+
+
+def _given_strides(copy: _Copy) -> list[str]:
+    """Return the parameters of a launch that get a copy's strides; none unless all axes have one.
+
+    None either if the launcher asks otherwise how the copy lies in memory.
+    """
+    words = [n for n in nodes_within(copy.text.launcher) if isinstance(n, cst.Attribute)]
+    asked = [node.attr.value for node in words if render_code(node.value) == copy.name]
+    params: dict[int | None, str] = {}
+    for param, value in copy.launch.arguments.items():
+        if called_name(value) == f"{copy.name}.stride":
+            params[integer_literal(argument_of(value, 0))] = param
+    is_whole = set(params) == {*range(len(params))} and asked.count("stride") == len(params)
+    if not is_whole or "is_contiguous" in asked:
+        return []
+    return [params[axis] for axis in range(len(params))]
+
+
+def _loads_by(copy: _Copy, strides: Sequence[str]) -> bool:
+    """Tell whether all loads of a copy add to it an index times a stride, for each of these.
+
+    A place that is written otherwise is another element where the copy lies otherwise in memory.
+    """
+    function, wanted = copy.launch.function, set(strides)
+    assignments = list(assignments_in(walk_statements(function.body)))
+    names = {b.target for b in assignments if copy.param in _roots(copy, cst.Name(b.target))}
+    pointers = [load.args[0].value for load in _loads(copy)]
+    if not wanted or any(not wanted <= _roots(copy, pointer) for pointer in pointers):
+        return False
+    if {copy.param, *wanted} & {*assigned_names(*function.body)}:
+        return False
+    if any(names & names_within(call) for call in _passing(copy)):
+        return False
+    own = [binding for binding in assignments if binding.target in names]
+    plain = [binding.target for binding in own if not binding.operator]
+    if len({*plain}) < len(plain) or any(b.operator not in ("", "+=") for b in own):
+        return False
+    pointers += [binding.operand if binding.operator else binding.value for binding in own]
+    values = {n: v for n, v in single_values(function.body).items() if n not in names}
+    try:
+        offsets = [offset_products(expand_names(node, values.get)) for node in pointers]
+    except OtherOffsetError:
+        return False
+    bases = {f"{left}{name}{right}" for name in (copy.param, *names) for left, right in _AROUND}
+    return all(
+        (len(product) == 1 and unspread(product[0])[0] in bases)
+        or len([factor for factor in product if factor in wanted]) == 1
+        for products in offsets
+        for product in products
+    )
+
+
+_AROUND = (("", ""), ("(", ")"))
 
 
 # ------------------------------------------------------------------------------- new files

@@ -1,7 +1,8 @@
 """Axes of reductions are counted from the first, and axes that are kept are put back by an index.
 
-``tl.max(x, axis=-1, keep_dims=True)`` is ``tl.max(x, axis=1)[:, None]`` of a tile. Rewrites read
-the latter. What is not known to be of some rank stays.
+``tl.max(x, axis=-1, keep_dims=True)`` is ``tl.max(x, axis=1)[:, None]`` of a tile, and
+``tl.expand_dims(x, 0)`` is ``x[None, :]`` of a vector. Rewrites read the latter. What is not known
+to be of some rank stays.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     expression_statement,
     integer_literal,
+    parenthesized,
     parse_expression,
     range_loop,
     render_code,
@@ -31,7 +33,15 @@ _SCANS = ("tl.cumsum", "tl.cumprod")
 _BY_SHAPE = {"tl.zeros": 0, "tl.full": 0, "tl.reshape": 1, "tl.view": 1, "tl.broadcast_to": 1}
 _PLACES = 2  # of a reduction's arguments: what is reduced, and the axis
 _NUMBERS = ("tl.program_id", "tl.num_programs", "float", "int", "min", "max")
-_OF_FIRST = ("tl.trans", "tl.dot", "tl.zeros_like", "tl.full_like", "tl.cast", *_SCANS)
+_OF_FIRST = (
+    "tl.trans",
+    "tl.permute",
+    "tl.dot",
+    "tl.zeros_like",
+    "tl.full_like",
+    "tl.cast",
+    *_SCANS,
+)
 _EACH = frozenset(
     f"tl.{name}"
     for name in (
@@ -107,6 +117,8 @@ class _Ranks(cst.CSTTransformer):
         updated_node: cst.Call,
     ) -> cst.BaseExpression:
         name = called_name(updated_node)
+        if name == "tl.expand_dims":
+            return self._spread(updated_node)
         if name not in (*_REDUCTIONS, *_SCANS) or not updated_node.args:
             return updated_node
         rank, place = self._of(updated_node.args[0].value), _place_of(updated_node)
@@ -127,6 +139,16 @@ class _Ranks(cst.CSTTransformer):
             return updated_node if is_kept else call
         axes = ", ".join("None" if at == place else ":" for at in range(rank))
         return parse_expression(f"{render_code(call)}[{axes}]")
+
+    def _spread(self, node: cst.Call) -> cst.BaseExpression:
+        """Return a block's index with one more axis, as an index of a block."""
+        rank, place = self._of(node.args[0].value), _place_of(node)
+        if not rank or place is None or not -rank - 1 <= place <= rank:
+            return node
+        axes = [":"] * rank
+        axes.insert(place % (rank + 1), "None")
+        block = render_code(parenthesized(node.args[0].value))
+        return parse_expression(f"{block}[{', '.join(axes)}]")
 
     # --------------------------------------------------------------------------- ranks
 

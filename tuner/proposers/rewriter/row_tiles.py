@@ -131,10 +131,14 @@ def _tiled_sources(text: KernelText, launch: Launch, what: str, facts: Facts) ->
         own = form.launches_of(name)[0]
         axes, count = range(len(own.axes or ())), len(own.axes or ())
         if what == "row":
-            for axis in sorted(axes, key=lambda axis: _is_short_axis(own, axis, facts)):
-                groups = [*group_divisors(own.function, axis), ""]
-                for group in groups:
-                    yield from _tall_blocks(form, own, axis, group)
+            ordered = sorted(axes, key=lambda axis: _is_short_axis(own, axis, facts))
+            groups = ((a, g) for a in ordered for g in (*group_divisors(own.function, a), ""))
+            tall = (source for a, g in groups for source in _tall_blocks(form, own, (a,), g))
+            if first := next(tall, ""):
+                yield from (first, *tall)
+                continue
+            for pair in itertools.combinations(axes, 2):  # an element is a row's sum of products
+                yield from _tall_blocks(form, own, pair, "")
             continue
         for pair in itertools.combinations(axes, 2):
             rewritten = _tile_axes(form, name, pair)
@@ -248,31 +252,28 @@ def _multiplies(source: str, name: str) -> bool:
     return parsed is not None and bool(calls_within(parsed.functions[name].node, "tl.dot"))
 
 
-def _tall_blocks(text: KernelText, launch: Launch, axis: int, group: str) -> Iterator[str]:
-    """Yield files with a grid's axis in blocks, and element loops if need be, as products.
+def _tall_blocks(
+    text: KernelText, launch: Launch, axes: Sequence[int], group: str
+) -> Iterator[str]:
+    """Yield files with axes of a grid in blocks, and element loops if need be, as products.
 
     Loops within each other may be one loop over blocks, or the outermost of them that can be. With
     a group, a block has only indices of one.
     """
-    if axis in _tiled_axes(launch) or calls_within(launch.function.node, "tl.dot"):
+    if set(axes) & _tiled_axes(launch) or calls_within(launch.function.node, "tl.dot"):
         return
     flat, blocks = vectorised_nests(text, launch), vectorised(text, launch)
     forms = [parse_kernel(source) for source in (flat, blocks) if source]
     name, is_plain = launch.function.name, True
     for form in (*forms, text):
         if form is not None and (form is not text or is_plain):
-            source = _tall_block(form, name, axis, group)
+            source = _tall_block(form, name, axes, group)
             is_plain = is_plain and not source
             yield from filter(None, (source,))
 
 
-def _tall_block(text: KernelText, name: str, axis: int, group: str) -> str:
-    side = _GROUP_SIDE if group else _SIDE
-    width = Parameter(text.fresh("BLOCK_M"), side, _SIDES)
-    try:
-        tiles = parse_kernel(lifted_axis(text, text.launches_of(name)[0], axis, width, group))
-    except CannotLiftError:
-        return ""
+def _tall_block(text: KernelText, name: str, axes: Sequence[int], group: str) -> str:
+    tiles = _lift_axes(text, name, axes, group)
     if tiles is None:
         return ""
     source = with_products(tiles) or render_module(tiles.tree)
@@ -280,12 +281,25 @@ def _tall_block(text: KernelText, name: str, axis: int, group: str) -> str:
 
 
 def _tile_axes(text: KernelText, name: str, axes: tuple[int, int]) -> str:
-    source = ""
-    for axis, width in ((axes[1], "BLOCK_N"), (axes[0], "BLOCK_M")):  # the last one leads
-        launch = text.launches_of(name)[0]
-        source = _lift_axis(text, launch, axis, Parameter(text.fresh(width), _SIDE, _SIDES))
-        parsed = parse_kernel(source) if source else None
-        if parsed is None:
-            return ""
-        text = parsed
-    return vectorised(text, text.launches_of(name)[0]) or source
+    tiles = _lift_axes(text, name, axes)
+    if tiles is None:
+        return ""
+    return vectorised(tiles, tiles.launches_of(name)[0]) or render_module(tiles.tree)
+
+
+def _lift_axes(
+    text: KernelText, name: str, axes: Sequence[int], group: str = ""
+) -> KernelText | None:
+    """Return a file with one or two axes of a function's grid in blocks, of which the first leads.
+
+    ``None`` if that cannot be.
+    """
+    side, tiles = _GROUP_SIDE if group else _SIDE, text
+    for axis, width in reversed(list(zip(axes, ("BLOCK_M", "BLOCK_N"), strict=False))):
+        launch = tiles.launches_of(name)[0]
+        block = Parameter(tiles.fresh(width), side, _SIDES)
+        lifted = parse_kernel(_lift_axis(tiles, launch, axis, block, group))
+        if lifted is None:
+            return None
+        tiles = lifted
+    return tiles

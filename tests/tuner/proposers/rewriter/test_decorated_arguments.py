@@ -77,6 +77,34 @@ def test_configurations_stand_in_comprehensions_and_constants(configs):
     assert arguments(source)["B"] == "64"
 
 
+MADE = SOURCE.replace("=configs()", "=[triton.Config({'B': b}) for b in SIZES.values()]")
+GOT = {"B": "32", "EVEN": "True", "HALF": "9", "num_warps": "1", "num_stages": "3"}
+
+
+def as_launched(source):
+    return canonical_form(HEADER + source, (), (("double", tuple(GOT.items())),))
+
+
+def test_a_configuration_that_the_file_makes_otherwise_is_as_a_launch_got_it():
+    (launch,) = parse_kernel(as_launched(MADE)).launches
+    passed = {n: render_code(v) for n, v in {**launch.arguments, **launch.options}.items()}
+    taken = {"B": "32", "num_warps": "1", "num_stages": "3"}
+    assert passed.items() >= {**taken, "EVEN": "n % 32 == 0", "HALF": "32 // 2"}.items()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("key=[", "prune_configs_by={'early_config_prune': own}, key=["),  # not any at any size
+        ("HALF: tl.constexpr)", "HALF: tl.constexpr, M: tl.constexpr)"),  # no launch got it
+        ("@triton.autotune", "@mine.autotune"),
+    ],
+)
+def test_configurations_that_a_launch_may_not_take_stay(old, new):
+    assert old in MADE
+    assert "autotune(" in as_launched(MADE.replace(old, new))
+
+
 def test_a_launch_in_each_branch_gets_them():
     two = "if n > 9:\n        double[grid](x, out, n)\n    else:\n        double[grid](x, out, n)\n"
     source = SOURCE.replace("double[grid](x, out, n)\n", two)

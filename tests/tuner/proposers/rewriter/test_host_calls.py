@@ -263,6 +263,63 @@ def kernel(x):
 BYTES = 8 * 40 * 4
 
 
+TURNED = """
+def reference(x):
+    return torch.relu(x.t())
+
+
+def inputs(M=8, N=40, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def relu(x_ptr, y_ptr, n, M, sm, sn, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    ptrs = x_ptr + tl.program_id(0) * sm + cols * sn
+    for first in range(0, M, BLOCK):
+        k = first + cols
+        x = tl.load(ptrs, mask=k < M)
+        tl.store(y_ptr + tl.program_id(0) * M + k, tl.maximum(x, 0.0), mask=k < M)
+        ptrs += BLOCK * sn
+
+
+def kernel(x):
+    t = x.transpose(0, 1).contiguous()
+    y = torch.empty(t.shape, device=x.device)
+    relu[(t.shape[0],)](t, y, t.numel(), t.shape[1], t.stride(0), t.stride(1), BLOCK=16)
+    y = y + 0
+    return y
+"""
+
+
+def test_a_launch_reads_a_transposed_tensor_by_its_strides(is_right):
+    (variant,) = without_copies(TURNED)
+    assert "t = x.transpose(0, 1)\n" in variant
+    assert "if not (x.dim() == 2 and x.is_contiguous()):" in variant
+    assert is_right(variant, TURNED, M=8, N=40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("t.stride(1), BLOCK", "1, BLOCK"),
+        ("cols * sn", "cols"),
+        ("cols * sn", "cols * sn + 1"),
+        ("ptrs += BLOCK * sn", "ptrs += BLOCK"),
+        ("ptrs += BLOCK * sn", "ptrs = x_ptr + (first + BLOCK + cols) * sn"),  # of the first row
+        ("cols * sn", "cols * sn * sm"),
+        ("    ptrs = x_ptr", "    sn = sn + 0\n    ptrs = x_ptr"),
+        ("    y = torch", "    assert t.is_contiguous()\n    y = torch"),
+        ("    y = torch", "    flat = t.view(-1)\n    y = torch"),
+        ("    return y", "    return y, t"),
+        ("y = torch.empty(t.shape, device=x.device)", "y = x"),
+    ],
+)
+def test_what_needs_a_transposed_copy_keeps_it(old, new):
+    assert old in TURNED
+    assert not without_copies(TURNED.replace(old, new))
+
+
 def without_copies(source, stored=BYTES, returned=BYTES):
     layout = SimpleNamespace(storage_bytes=BYTES, role="output")
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}

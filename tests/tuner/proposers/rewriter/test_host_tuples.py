@@ -54,3 +54,62 @@ def test_only_what_is_read_is_made_and_named():
 def test_other_tuples_stay(old, new, kept):
     assert old in FILE
     assert kept in launcher(FILE.replace(old, new))
+
+
+FLAGS = """
+@triton.jit
+def copy(x_ptr, y_ptr, WORD: tl.constexpr, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    x = tl.load(x_ptr + cols)
+    if WORD == "plain":
+        tl.store(y_ptr + cols, x)
+    elif WORD == "less":
+        tl.store(y_ptr + cols, x - 1)
+    else:
+        tl.store(y_ptr + cols, x - 2)
+
+
+def kernel(x, fast=None):
+    word = "less"
+    fast = None
+    if fast is None:
+        fast = False
+    y = torch.empty_like(x)
+    if fast and x.numel() > 1:
+        y = x.clone()
+    elif None is not None:
+        y = x.sin()
+    else:
+        copy[(1,)](x, y, word, N=x.shape[0])
+    return y
+"""
+
+
+def test_flags_that_change_and_words_decide_branches():
+    text = parse_kernel(canonical_form(HEADER + FLAGS))
+    assert len(text.single) == 1
+    assert "if " not in render_code(text.launcher.body)
+    assert "x - 1" in render_code(text.functions["copy"].node)
+    assert "if " not in render_code(text.functions["copy"].node)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    fast = None\n", ""),  # the caller's
+        ("        fast = False", "        fast = x.is_cuda"),
+        (
+            "    y = torch.empty",
+            "    for fast in (True, False):\n        pass\n    y = torch.empty",
+        ),
+        (
+            "    fast = None\n",
+            "    def turn():\n        nonlocal fast\n        fast = True\n\n    fast = None\n",
+        ),
+        ("word,", "word if x.numel() else 'plain',"),
+    ],
+)
+def test_flags_that_may_be_another_decide_nothing(old, new):
+    assert old in FLAGS
+    text = parse_kernel(canonical_form(HEADER + FLAGS.replace(old, new)))
+    assert "if " in render_code(text.launcher.body)
