@@ -164,7 +164,15 @@ class KernelBenchKernel(LoadedKernel):
             args, kwargs = self.init_arguments()
             with blaming_user_code(path, f"building {name}(*get_init_inputs())"):
                 torch.manual_seed(_SEED)
-                return _move_to_device(getattr(module, name)(*args, **kwargs), device)
+                model = getattr(module, name)(*args, **kwargs)
+            if not isinstance(model, torch.nn.Module):
+                raise KernelFileError(
+                    f"{name} is no torch.nn.Module, as KernelBench's are; a function "
+                    "kernel(x, ...) next to reference() and inputs() may call its methods",
+                    path,
+                )
+            with blaming_user_code(path, f"building {name}(*get_init_inputs())"):
+                return _move_to_device(model, device)
 
     def _restrict_autotuners(self, params: dict[str, Value]) -> dict[str, Value]:
         """Restrict the autotuners; returns the parameters that ``forward`` takes."""

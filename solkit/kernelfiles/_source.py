@@ -156,7 +156,7 @@ def advice_to_install(error: BaseException) -> str:
         name = "cuda.tile" if frames and re.search(r"\btile\b", frames[-1].line or "") else name
     extras = (extra for module, extra in _LANGUAGES.items() if f"{name}.".startswith(f"{module}."))
     advice = next((f"pip install 'solkit[{extra}]'" for extra in extras), "")
-    advice = advice or advice_on_launching([name])
+    advice = advice or advice_on_launching([name] if name != "cuda" else [])  # streams, as well
     return f" ({advice})" if advice else ""
 
 

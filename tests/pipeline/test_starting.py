@@ -354,20 +354,21 @@ __global__ void __launch_bounds__(256) scale(const T* __restrict__ x, T* out, fl
 __global__ void unused(unsigned char* flags) {}
 void run(const float* x, float* out, int n) {
     dim3 blocks((n + 255) / 256);
-    scale<float, 4><<<blocks, 256>>>(x, out, 2.0f, n);
+    constexpr int W = 4;
+    scale<float, W><<<blocks, 256>>>(x, out, 2.0f, n);
 }
 """)
     text = '#include "scale.cuh"\nint main() { return 0; }\n'
     made = started(tmp_path, text, name="main.cu")
     assert (made.chosen, made.others) == ("scale", ("unused",))
     assert "launch(torch::Tensor x, torch::Tensor out, double by, int64_t n)" in made.text
-    assert "// dim3 blocks((n + 255) / 256);" in made.text
+    assert "    constexpr int W = 4;\n    // dim3 blocks((n + 255) / 256);" in made.text
     launch = (
-        "scale<float, 4><<<grid, block>>>((float*)x.data_ptr(), (float*)out.data_ptr(), by, n);"
+        "scale<float, W><<<grid, block>>>((float*)x.data_ptr(), (float*)out.data_ptr(), by, n);"
     )
     assert launch in made.text
     assert constant(made.text, "OUTPUTS") == ("out",)
-    assert "as scale.cuh:9 has <<<blocks, 256>>>" in made.todos[-1].text
+    assert "as scale.cuh:10 has <<<blocks, 256>>>" in made.todos[-1].text
     flags = started(tmp_path, text, "unused", name="main.cu").text
     assert "flags = torch.zeros(N, dtype=torch.uint8, device=device)" in flags
     with pytest.raises(KernelFileError, match=r"no kernel named 'run'; it has: scale, unused"):

@@ -105,29 +105,47 @@ def _compile_generated(
 
 
 def _compile_one_source(
-    source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device, std: str = _FEW
+    source: Source,
+    flags: Sequence[str],
+    kernels: Sequence[str],
+    device: Device,
+    std: str = _FEW,
+    without: frozenset[str] = frozenset(),
 ) -> dict[str, Compiled]:
-    """Compile kernels of one source; all of `std` only where they need it, as it takes seconds."""
+    """Compile kernels of one source; all of `std` only where they need it, as it takes seconds.
+
+    Declarations that need what is not here are left out, at the places `without`: often only host
+    code uses these.
+    """
     start = time.perf_counter()
     major, minor = device.compute_capability
-    text = std + _header_replacements(source) + source.device_text(100 * major + 10 * minor)
+    text = (
+        std + _header_replacements(source) + source.device_text(100 * major + 10 * minor, without)
+    )
     options = [f"-arch={_architecture(source, flags, device)}", *_OPTIONS, *_options_of(flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
         if std == _FEW and _OF_STD.search(str(error)):
-            return _compile_one_source(source, flags, kernels, device, _WHOLE)
+            return _compile_one_source(source, flags, kernels, device, _WHOLE, without)
+        if more := _places_of_missing_names(str(error)) - without:
+            left = source.device_text(100 * major + 10 * minor, without | more)
+            if not text.endswith(left):
+                return _compile_one_source(source, flags, kernels, device, std, without | more)
         missing = re.search(r'cannot open source file "(.*)"', str(error))
         if missing:  # not the kernel's fault
             why = f"{missing[1]} is not here; pip install 'solkit[cuda]' brings CUDA's own headers"
             return dict.fromkeys(kernels, Compiled(unread=why))
         if len(kernels) > 1:  # one that cannot be instantiated must not affect the others
             alone = (
-                _compile_one_source(source, flags, [kernel], device, std) for kernel in kernels
+                _compile_one_source(source, flags, [kernel], device, std, without)
+                for kernel in kernels
             )
             return {name: compiled for results in alone for name, compiled in results.items()}
         errors = _first_errors(str(error), kernels[0])
-        lacking = _missing_dependency(source, str(error))
+        lacking = _missing_dependency(source, str(error)) or (
+            f"{', '.join(sorted(without)[:3])} needs what is not here" if without else ""
+        )
         return {
             kernels[0]: Compiled(unread=f"{errors}: {lacking}")
             if lacking
@@ -138,12 +156,22 @@ def _compile_one_source(
 
 _UNDEFINED = re.compile(
     r"error: .*(is undefined|has no member|is not a template|must be a (class or )?namespace name"
-    r"|unrecognized token|could not resolve|is ambiguous)"
+    r"|incomplete type|unrecognized token|could not resolve|is ambiguous)"
 )
 _REPLACED = re.compile(
     r"error: .*(namespace \"(std|at|c10|torch|thrust|cub|cuda|cute|cutlass)\b|__builtin_"
     r"|class \"(std|at|c10|torch)::|name followed by \"::\" must be)"
 )
+
+
+def _places_of_missing_names(log: str) -> frozenset[str]:
+    """Return the places of errors about names that are declared nowhere."""
+    errors = re.findall(r"^(.*)\((\d+)\): (error: .*)$", log, re.MULTILINE)
+    return frozenset(
+        f"{file}:{line}"
+        for file, line, message in errors
+        if _UNDEFINED.search(message) or _REPLACED.search(message)
+    )
 
 
 def _missing_dependency(source: Source, log: str) -> str:

@@ -9,7 +9,7 @@ the compiler's line numbers stay the user's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -190,16 +190,18 @@ class Source:
         """The text as the host's compiler reads it, line for line."""
         return self._preprocessed([])
 
-    def device_text(self, architecture: int) -> str:
+    def device_text(self, architecture: int, without: Collection[str] = ()) -> str:
         """Return the text as the device's compiler reads it, with all else blanked, line for line.
 
         Args:
             architecture: ``__CUDA_ARCH__``: 900 for compute capability 9.0.
+            without: places of declarations that are blanked, too, unless these are the device's.
         """
         text = self._preprocessed([f"-D__CUDA_ARCH__={architecture}"])
         for item in _items_of_scope(tokens_of(text)):
-            if not item.for_device:
-                start, end = item.tokens[0].start, item.tokens[-1].end
+            start, end = item.tokens[0].start, item.tokens[-1].end
+            is_left_out = not item.is_on_device and _spans(text, start, end, without)
+            if is_left_out or not item.for_device:
                 text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
         return text
 
@@ -254,16 +256,28 @@ class Source:
 
     def place(self, offset: int) -> str:
         """``file:line`` of an offset of `host_text`."""
-        text = self.host_text
-        marks = re.finditer(r'^#line (\d+) "(.*)"\n', text[: offset + 1], re.MULTILINE)
-        file, line, start = "cuda", 1, 0
-        for mark in marks:
-            file, line, start = mark[2], int(mark[1]), mark.end()
-        return f"{file}:{line + text.count(chr(10), start, offset)}"
+        return _place_in(self.host_text, offset)
 
     @cached_property
     def _items(self) -> tuple[_Item, ...]:
         return tuple(_items_of_scope(tokens_of(self.host_text)))
+
+
+def _place_in(text: str, offset: int) -> str:
+    marks = re.finditer(r'^#line (\d+) "(.*)"\n', text[: offset + 1], re.MULTILINE)
+    file, line, start = "cuda", 1, 0
+    for mark in marks:
+        file, line, start = mark[2], int(mark[1]), mark.end()
+    return f"{file}:{line + text.count(chr(10), start, offset)}"
+
+
+def _spans(text: str, start: int, end: int, places: Collection[str]) -> bool:
+    """Tell if one of some places lies between two offsets."""
+    if not places:
+        return False
+    file, _, first = _place_in(text, start).rpartition(":")
+    last = int(first) + text.count("\n", start, end)
+    return any(f"{file}:{line}" in places for line in range(int(first), last + 1))
 
 
 # ----------------------------------------------------------------------------------- items
@@ -280,14 +294,19 @@ class _Item:
         return self.tokens[0].kind == "directive"
 
     @property
+    def is_on_device(self) -> bool:
+        """True if it says that the device runs or has it."""
+        return any(t.kind == "name" and t.text in _ON_DEVICE for t in self._header)
+
+    @property
     def for_device(self) -> bool:
         """True if the device's compiler needs it."""
         if self.is_directive:
             include = _included(self)
             return not include or _DEVICE_HEADERS.fullmatch(include) is not None
-        names = {token.text for token in self._header if token.kind == "name"}
-        if names & _ON_DEVICE:
+        if self.is_on_device:
             return True
+        names = {token.text for token in self._header if token.kind == "name"}
         if self.tokens[0].text in ("typedef", "using") and names & _TORCH_ON_DEVICE:
             return True
         if names & _OF_HOST or (names & _HOST_TEMPLATES and "std" in names):

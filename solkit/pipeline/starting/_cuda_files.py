@@ -49,13 +49,15 @@ class CudaKernel:
         template: template arguments of the launch, brackets included; empty without any.
         launch: the place and the text of what a launch says between its brackets; empty if the
             file launches none.
-        locals: the statements that set what the launch names.
+        constants: the statements that set numbers which the template arguments name.
+        locals: the statements that set what the launch names between its brackets.
     """
 
     name: str
     parameters: tuple[_Parameter, ...]
     template: str
     launch: str
+    constants: tuple[str, ...]
     locals: tuple[str, ...]
 
 
@@ -107,13 +109,18 @@ def _read_kernel(file: str, text: str, match: re.Match[str]) -> CudaKernel:
     types = {name: value.strip() for name, value in zip(names, given)}
     parameters = tuple(_read_parameter(part, types) for part in parts)
     if launched is None:
-        return CudaKernel(match[2], parameters, "", "", ())
+        return CudaKernel(match[2], parameters, "", "", (), ())
     line = text.count("\n", 0, launched.start()) + 1
     said = " ".join(launched[2].split())
     before = text[: launched.start()]
     statements = tuple(_definitions(before, re.findall(r"[A-Za-z_]\w*", said)))
+    numbers = tuple(
+        statement
+        for statement in _definitions(before, re.findall(r"[A-Za-z_]\w*", launched[1] or ""))
+        if re.search(r"=\s*\d+\s*;$", statement)
+    )
     place = f"{file}:{line} has <<<{said}>>>"
-    return CudaKernel(match[2], parameters, launched[1] or "", place, statements)
+    return CudaKernel(match[2], parameters, launched[1] or "", place, numbers, statements)
 
 
 def _definitions(text: str, names: list[str]) -> Iterator[str]:
@@ -151,6 +158,7 @@ def cuda_file_text(path: str, out: str, kernel: CudaKernel) -> str:
         f'CUDA = (FOLDER / "{name}").read_text()',
         f'DECLARED = "void launch({declared})"',
         'LAUNCH = """{',
+        *(f"    {statement}" for statement in kernel.constants),
         *(f"    // {statement}" for statement in kernel.locals),
         "    dim3 grid(1), block(256);",
         f"    {kernel.name}{kernel.template}<<<grid, block>>>({passed});",

@@ -191,6 +191,17 @@ def test_a_header_that_is_not_there_is_no_fault_of_the_kernels(analysed):
     assert "cub/no_such.cuh is not here" in analysis.notes[-1]
 
 
+@pytest.mark.usefixtures("compiler")
+def test_declarations_that_only_host_code_uses_are_no_fault_of_the_kernels(analysed):
+    host = "#include <sys/time.h>\nstruct Timer { struct timeval start; };\nnowhere::Map sizes;\n"
+    analysis = analysed(lambda ext, x: ext.f(x), source=host + BROKEN.replace("missing", "1"))
+    assert analysis.status is AnalysisStatus.COMPLETE
+    used = host + BROKEN.replace("missing", "sizeof(Timer)")
+    analysis = analysed(lambda ext, x: ext.f(x), source=used)
+    assert [kernel.error for kernel in analysis.kernels] == [None]
+    assert "sys/time.h is not read here" in analysis.notes[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_options_of_the_users_reach_the_compiler(analysed):
