@@ -50,7 +50,8 @@ def unmasked_blocks(launch: Launch) -> frozenset[str]:
         bounded = set() if mask is None else lengths_within(mask, lengths, is_mask=True)
         bounded |= _lengths_of_buffer(launch, call.args[0].value)
         unmasked |= lengths_within(call.args[0].value, lengths) - bounded
-    return frozenset(unmasked & function.constants)
+    # a range may be as long as a part of a block, such as ``BLOCK // 8`` words
+    return frozenset(names_within(*map(parse_expression, unmasked)) & function.constants)
 
 
 def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:

@@ -7,6 +7,7 @@ from rewriting import HEADER, variants
 
 from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.repeated_loads import RepeatedLoads
+from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
 SHAPE = {"M": 20, "N": 48}
 SCALED = """
@@ -99,6 +100,14 @@ def test_unpacking_becomes_part_of_a_product_with_transposed_weights(is_right):
     assert "i // K" not in fused
     (variant,) = variants(RepeatedLoads(), fused.removeprefix(HEADER), **WORDS)
     assert is_right(variant, TRANSPOSED, **WORDS)
+
+
+def test_runs_without_a_mask_keep_blocks_that_divide_the_row():
+    """A larger block would read groups that are not there."""
+    source = SCALED.replace("// G", "// 8").replace("c // 8, mask=c < N, other=1.0", "c // 8")
+    assert "if N % BLOCK != 0:" in variants(Retile(), source, **SHAPE)[0]
+    (runs,) = variants(RepeatedLoads(), source, **SHAPE)
+    assert "if N % BLOCK != 0:" in variants(Retile(), runs.removeprefix(HEADER), **SHAPE)[0]
 
 
 @pytest.mark.parametrize(
