@@ -100,9 +100,7 @@ class _Reader:
             return [place for name, place in _named_arguments(call, callee) if name in inner]
         if not _called_name(call).startswith(_LOADS):
             return []
-        if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
-            return [call.func.value]
-        return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]
+        return _accessed_argument(call, callee)
 
     def _follow_assignments(self, tree: ast.AST) -> None:
         """Learn which names may point where parameters do, until nothing is new."""
@@ -142,9 +140,7 @@ class _Reader:
         if isinstance(callee, JITFunction) and not _is_tritons(callee):
             return self._passed_arguments(call, callee)
         if name.startswith((*_STORES, *_STORES_OF_GLUON)):
-            if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
-                return [call.func.value]
-            return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]
+            return _accessed_argument(call, callee)
         is_method = callee is None and isinstance(call.func, ast.Attribute)  # a tensor's method
         if is_method or _is_tritons(callee) or getattr(builtins, name, None) is callee:
             return []
@@ -171,6 +167,13 @@ def _named_arguments(call: ast.Call, callee: JITFunction[Any]) -> Iterator[tuple
     """Yield the arguments of a call of a kernel's own function, by its parameters."""
     yield from zip(callee.arg_names, call.args)
     yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
+
+
+def _accessed_argument(call: ast.Call, callee: Any) -> list[ast.AST]:
+    """Return the pointer, or the descriptor, of a load or store."""
+    if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
+        return [call.func.value]
+    return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]
 
 
 def _called_name(call: ast.Call) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import StudyPlan, candidate_case, study
+from solkit.analysis.study import StudyPlan, candidate_case, note_begun, study
 from solkit.core import Case, Configuration, Side, Study, Value
 from solkit.errors import InputError
 
@@ -69,12 +69,8 @@ def study_again(place: Place, plan: StudyPlan, studied: Study, begun: set[Future
         InputError: a parameter is at fault.
     """
     plan = _moved(place, plan)
-    futures = []
-    for case in studied.cases:
-        future = place.analyser.submit(_configuration(plan, studied, case.shape))
-        begun.add(future)
-        future.add_done_callback(begun.discard)
-        futures.append(future)
+    configurations = [_configuration(plan, studied, case.shape) for case in studied.cases]
+    futures = [note_begun(place.analyser.submit(each), begun) for each in configurations]
     cases: list[Case] = [
         candidate_case(case, future, plan.params, studied.kernel)
         for case, future in zip(studied.cases, futures, strict=True)

@@ -85,7 +85,7 @@ def _studied_shape(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]])
     if plan.shapes is not None and not plan.shapes:
         raise InputError("shapes: expected at least one, or None for the file's own; got none")
     kernel = _result_of_reading(
-        _pending_future(analyser.describe(plan.path, plan.reference), begun), plan.path
+        note_begun(analyser.describe(plan.path, plan.reference), begun), plan.path
     )
     shapes = kernel.problem.shapes if plan.shapes is None else tuple(plan.shapes)
     futures = [_ask_for_shape(analyser, plan, kernel, shape, begun) for shape in shapes]
@@ -108,7 +108,7 @@ def _studied_shape(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]])
 _Asked = tuple[Future[Case], Future[Analysed] | None]
 
 
-def _pending_future(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
+def note_begun(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
     """Return the future, among those begun until it is done."""
     begun.add(future)
     future.add_done_callback(begun.discard)
@@ -122,12 +122,12 @@ def _ask_for_shape(
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
     path, reference = files_of_problem(analyser, plan, kernel)
-    problem = _pending_future(analyser.problem(path, reference, shape, params, plan.groups), begun)
+    problem = note_begun(analyser.problem(path, reference, shape, params, plan.groups), begun)
     if not plan.analysing:
         return problem, None
     name = kernel.candidate.name if kernel.candidate else ""
     configuration = Configuration(plan.path, name, shape, plan.params, plan.reference)
-    return problem, _pending_future(analyser.submit(configuration), begun)
+    return problem, note_begun(analyser.submit(configuration), begun)
 
 
 def files_of_problem(

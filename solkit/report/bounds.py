@@ -16,7 +16,6 @@ from typing import Literal
 
 from pydantic import Field
 from rich.console import Console, Group, RenderableType
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -74,8 +73,7 @@ def _overview(results: Sequence[Result]) -> Table:
 
 def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[RenderableType]:
     bound, label = result.bound, widgets.label_cells(result.bound)
-    title = Text(units.shape_words(result.shape), style="bold")
-    yield Rule(title, align="left", characters="─", style="dim")
+    yield widgets.rule_under(units.shape_words(result.shape))
     limiter = f", limited by {bound.limiter}"
     sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
     yield widgets.labelled_texts([("SOL", sol), *widgets.best_rows(result)], label)

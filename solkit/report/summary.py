@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +19,14 @@ from solkit.report.overview import NamedReport
 from solkit.report.schema import ReportJson, ResultJson
 from solkit.report.short import advice_words
 from solkit.report.tables import table_without_lines
-from solkit.report.widgets import Row, factor_rows, labelled_texts, print_plainly, verdict_text
+from solkit.report.widgets import (
+    Row,
+    factor_rows,
+    labelled_texts,
+    print_plainly,
+    rule_under,
+    verdict_text,
+)
 
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 _LABEL_CELLS = 10
@@ -46,7 +52,7 @@ def index(reports: Sequence[NamedReport], console: Console) -> None:
             verdict_text(v) for v in dict.fromkeys(r.verdict for r in named.report.results)
         )
         rows.add_row(Text(named.name), *_standing(place), verdicts)
-    rule = Rule(Text("worst first", style="bold"), align="left", characters="─", style="dim")
+    rule = rule_under("worst first")
     print_plainly(Group(rule, rows, Text(overview.COST_FORMULA, style="dim"), Text()), console)
 
 
@@ -121,7 +127,7 @@ def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
             f"{units.shape_words(result.shape)}  {units.format_settings(result.params)}".rstrip()
         )
         yield Text()
-        yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
+        yield rule_under(title)
         yield labelled_texts(_rows(result), _LABEL_CELLS)
 
 
@@ -163,8 +169,7 @@ def _facts(launch: LaunchJson) -> list[str]:
 
 def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
     for group in groups:
-        title = f"compared at {units.shape_words(group.shape)}"
-        yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
+        yield rule_under(f"compared at {units.shape_words(group.shape)}")
         rows = table_without_lines(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
         for entry in group.entries:
             time = units.duration(entry.time.median_ms if entry.time else None)

@@ -73,6 +73,11 @@ def label_cells(bound: Bound) -> int:
 def title_rule(result: Result) -> Rule:
     """Return a line with a shape and the candidate's parameters."""
     title = f"{units.shape_words(result.shape)}  {units.format_settings(result.params)}".rstrip()
+    return rule_under(title)
+
+
+def rule_under(title: str) -> Rule:
+    """Return a line across the page that begins with a title."""
     return Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
 
 

@@ -211,12 +211,28 @@ def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
         far, at = _bits_in_order(_axis_basis(rank, other, 2), (other,), at)
     again, at = _bits_in_order(_axis_basis(rank, summed, 2), (summed,), at)
     hopper = mma.ints("versionMajor")[0] == 3
-    counts = mma.ints("warpsPerCTA")
+    order = range(rank) if hopper else range(rank)[::-1]
+    warps = _operand_warps(mma.ints("warpsPerCTA"), order, summed, at)
+    return Spread(shape, (*near, *far, *again), (*lanes, *rows), warps)
+
+
+def _operand_warps(
+    counts: Sequence[int], order: Sequence[int], summed: int, at: Sequence[int]
+) -> tuple[Basis, ...]:
+    """Return the warps' bits of an operand: those along the summed dimension share elements.
+
+    Args:
+        counts: warps along each dimension of the result.
+        order: of the dimensions, the one that changes fastest first.
+        summed: the dimension that is summed over.
+        at: elements along each dimension that one warp holds.
+    """
+    rank = len(counts)
     warps: list[Basis] = []
-    for dim in range(rank) if hopper else range(rank)[::-1]:
+    for dim in order:
         step, at = _bits_in_order(_axis_basis(rank, dim, counts[dim]), (dim,), at)
         warps += [(0,) * rank for _ in step] if dim == summed else step
-    return Spread(shape, (*near, *far, *again), (*lanes, *rows), tuple(warps))
+    return tuple(warps)
 
 
 _WAVE_THREADS = 64
@@ -268,12 +284,8 @@ def _mfma_operand(layout: Layout, mfma: Layout, shape: tuple[int, ...]) -> Sprea
     again, at = _bits_in_order(_axis_basis(rank, summed, reach), (summed,), at)
     tiles = dict(mfma.numbers).get("tilesPerWarp", (1,) * rank)[other]
     repeated, at = _bits_in_order(_axis_basis(rank, other, tiles), (other,), at)
-    counts = mfma.ints("warpsPerCTA")
-    warps: list[Basis] = []
-    for dim in range(rank)[::-1]:
-        step, at = _bits_in_order(_axis_basis(rank, dim, counts[dim]), (dim,), at)
-        warps += [(0,) * rank for _ in step] if dim == summed else step
-    return Spread(shape, (*near, *again, *repeated), (*lanes, *more), tuple(warps))
+    warps = _operand_warps(mfma.ints("warpsPerCTA"), range(rank)[::-1], summed, at)
+    return Spread(shape, (*near, *again, *repeated), (*lanes, *more), warps)
 
 
 def _slice_layout(layout: Layout, shape: tuple[int, ...]) -> Spread:
