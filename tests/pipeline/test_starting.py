@@ -359,16 +359,16 @@ void run(const float* x, float* out, int n) {
 }
 """)
     text = '#include "scale.cuh"\nint main() { return 0; }\n'
-    made = started(tmp_path, text, name="main.cu")
-    assert (made.chosen, made.others) == ("scale", ("unused",))
-    assert "launch(torch::Tensor x, torch::Tensor out, double by, int64_t n)" in made.text
-    assert "    constexpr int W = 4;\n    // dim3 blocks((n + 255) / 256);" in made.text
+    result = started(tmp_path, text, name="main.cu")
+    assert (result.chosen, result.others) == ("scale", ("unused",))
+    assert "launch(torch::Tensor x, torch::Tensor out, double by, int64_t n)" in result.text
+    assert "    constexpr int W = 4;\n    // dim3 blocks((n + 255) / 256);" in result.text
     launch = (
         "scale<float, W><<<grid, block>>>((float*)x.data_ptr(), (float*)out.data_ptr(), by, n);"
     )
-    assert launch in made.text
-    assert constant(made.text, "OUTPUTS") == ("out",)
-    assert "as scale.cuh:10 has <<<blocks, 256>>>" in made.todos[-1].text
+    assert launch in result.text
+    assert constant(result.text, "OUTPUTS") == ("out",)
+    assert "as scale.cuh:10 has <<<blocks, 256>>>" in result.todos[-1].text
     flags = started(tmp_path, text, "unused", name="main.cu").text
     assert "flags = torch.zeros(N, dtype=torch.uint8, device=device)" in flags
     with pytest.raises(KernelFileError, match=r"no kernel named 'run'; it has: scale, unused"):
@@ -575,16 +575,18 @@ def gemm(M, N, K, tile, dtype, stages=2, wide=False):
 
 
 def test_a_function_of_tilelang_that_makes_a_kernel_is_called_for_its_sizes(tmp_path):
-    made = started(tmp_path, FACTORY.format("@tilelang.jit(out_idx=[-1])"))
-    assert made.chosen == "gemm"
-    assert "def inputs(M=4096, K=4096, N=4096, dtype=torch.float16, device" in made.text
-    assert "A = torch.randn(M, K, dtype" in made.text
-    assert "S = torch.randint(0, 1, (N, K // 32,), dtype=torch.int32" in made.text
-    assert "C" not in made.text.partition("def inputs")[2].partition("return")[0]  # it is returned
-    assert "N = S.shape[0]" in made.text
-    assert constant(made.text, "SPACE") == {"tile": [32, 64, 128], "stages": [1, 2, 4]}
+    result = started(tmp_path, FACTORY.format("@tilelang.jit(out_idx=[-1])"))
+    assert result.chosen == "gemm"
+    assert "def inputs(M=4096, K=4096, N=4096, dtype=torch.float16, device" in result.text
+    assert "A = torch.randn(M, K, dtype" in result.text
+    assert "S = torch.randint(0, 1, (N, K // 32,), dtype=torch.int32" in result.text
+    assert (
+        "C" not in result.text.partition("def inputs")[2].partition("return")[0]
+    )  # it is returned
+    assert "N = S.shape[0]" in result.text
+    assert constant(result.text, "SPACE") == {"tile": [32, 64, 128], "stages": [1, 2, 4]}
     call = 'gemm(M=M, N=N, K=K, tile=tile, dtype="float16", stages=stages)'
-    assert f"return {call}(A, S)" in made.text
+    assert f"return {call}(A, S)" in result.text
     compiled = started(tmp_path, FACTORY.format("")).text
     assert f"return tilelang.compile({call})(A, S, C)" in compiled
     assert constant(compiled, "OUTPUTS") == ("C",)

@@ -129,8 +129,8 @@ def _compile_one_source(
         if std == _FEW and _OF_STD.search(str(error)):
             return _compile_one_source(source, flags, kernels, device, _WHOLE, without)
         if more := _places_of_missing_names(str(error)) - without:
-            left = source.device_text(100 * major + 10 * minor, without | more)
-            if not text.endswith(left):
+            remaining = source.device_text(100 * major + 10 * minor, without | more)
+            if not text.endswith(remaining):
                 return _compile_one_source(source, flags, kernels, device, std, without | more)
         missing = re.search(r'cannot open source file "(.*)"', str(error))
         if missing:  # not the kernel's fault

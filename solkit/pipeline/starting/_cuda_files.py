@@ -102,11 +102,13 @@ def _read_parameter(text: str, types: Mapping[str, str]) -> _Parameter:
 def _read_kernel(file: str, text: str, match: re.Match[str]) -> CudaKernel:
     parts = [part for part in re.split(r",(?![^<]*>)", match[3]) if part.strip()]
     launched = re.search(_LAUNCH.format(name=match[2]), text, re.DOTALL)
-    given = launched[1].strip("<> ").split(",") if launched is not None and launched[1] else []
+    template_arguments = (
+        launched[1].strip("<> ").split(",") if launched is not None and launched[1] else []
+    )
     names = [
         words[-1] for part in (match[1] or "").split(",") if (words := re.findall(r"\w+", part))
     ]
-    types = {name: value.strip() for name, value in zip(names, given)}
+    types = {name: value.strip() for name, value in zip(names, template_arguments)}
     parameters = tuple(_read_parameter(part, types) for part in parts)
     if launched is None:
         return CudaKernel(match[2], parameters, "", "", (), ())
@@ -126,8 +128,10 @@ def _read_kernel(file: str, text: str, match: re.Match[str]) -> CudaKernel:
 def _definitions(text: str, names: list[str]) -> Iterator[str]:
     """Yield the last statement that sets each of some variables."""
     for name in dict.fromkeys(names):
-        found = re.findall(rf"^[ \t]*((?:[\w:]+[ \t]+)+{name}\s*[({{=][^;]*;)", text, re.MULTILINE)
-        yield from (" ".join(statement.split()) for statement in found[-1:])
+        statements = re.findall(
+            rf"^[ \t]*((?:[\w:]+[ \t]+)+{name}\s*[({{=][^;]*;)", text, re.MULTILINE
+        )
+        yield from (" ".join(statement.split()) for statement in statements[-1:])
 
 
 def cuda_file_text(path: str, out: str, kernel: CudaKernel) -> str:
@@ -135,7 +139,7 @@ def cuda_file_text(path: str, out: str, kernel: CudaKernel) -> str:
     name, module = Path(path).name, re.sub(r"\W|^(?=\d)", "_", Path(path).stem)
     folder = os.path.relpath(Path(path).parent, Path(out).parent)
     title = f"Kernel file for {name}: fill in each TODO, then run `solkit score {Path(out).name}`."
-    given = [parameter.name for parameter in kernel.parameters]
+    names = [parameter.name for parameter in kernel.parameters]
     unknown = [parameter.name for parameter in kernel.parameters if not parameter.kind]
     tensors = [p for p in kernel.parameters if p.kind == "Tensor"]
     declared = ", ".join(f"{_CPP.get(p.kind, 'int64_t')} {p.name}" for p in kernel.parameters)
@@ -174,18 +178,18 @@ def cuda_file_text(path: str, out: str, kernel: CudaKernel) -> str:
     if words := ", ".join(f'"{p.name}"' for p in tensors if p.is_written):
         lines.append(f"OUTPUTS = ({words},)  # the kernel may write them")
     reference = f"TODO: reference(): compute in PyTorch what {kernel.name}() computes"
-    lines += ["", "", f"def reference({', '.join(given)}):"]
+    lines += ["", "", f"def reference({', '.join(names)}):"]
     lines += [f'    raise NotImplementedError("{reference}")', "", ""]
     lines += ['def inputs(N=1048576, device="cuda"):']
     for parameter in tensors:
         dtype = CPP_DTYPES.get(parameter.element, "float32")
         maker = "randn" if dtype in ("float16", "bfloat16", "float32", "float64") else "zeros"
-        made = f"torch.{maker}(N, dtype=torch.{dtype}, device=device)"
-        lines.append(f"    {parameter.name} = {made}  # TODO: its elements")
+        call = f"torch.{maker}(N, dtype=torch.{dtype}, device=device)"
+        lines.append(f"    {parameter.name} = {call}  # TODO: its elements")
     for parameter in kernel.parameters:
         if parameter.kind != "Tensor":
             value = _PYTHON.get(parameter.kind, "1")
             lines.append(f"    {parameter.name} = {value}  # TODO: choose a value")
-    lines += [f"    return ({', '.join(given)},)", "", "", f"def kernel({', '.join(given)}):"]
+    lines += [f"    return ({', '.join(names)},)", "", "", f"def kernel({', '.join(names)}):"]
     lines += [f'    raise NotImplementedError("TODO: kernel(): {todo}; then delete this line")']
-    return "\n".join([*lines, f"    extension.launch({', '.join(given)})", ""])
+    return "\n".join([*lines, f"    extension.launch({', '.join(names)})", ""])

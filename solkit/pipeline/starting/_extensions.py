@@ -70,9 +70,9 @@ def bound_functions(path: str, tree: ast.Module) -> Mapping[str, tuple[CppParame
     names: list[tuple[str, str]] = []
     for text in _texts(path, tree):
         plain = COMMENT.sub(" ", text)
-        found = list(_DECLARED.finditer(plain))
-        ends = [match.start() for match in found[1:]] + [len(plain)]
-        for match, end in zip(found, ends):
+        declarations = list(_DECLARED.finditer(plain))
+        ends = [match.start() for match in declarations[1:]] + [len(plain)]
+        for match, end in zip(declarations, ends):
             read = tuple(_parameters(match[2], plain[match.end() : end]))
             if match[1] not in functions or any(p.rank or p.dtype for p in read):
                 functions[match[1]] = read

@@ -78,8 +78,10 @@ class Factory:
         """The function's parameters in order, with the texts of defaults; empty without one."""
         if not self.has_sizes:
             return {}
-        given = {name: ast.unparse(value) for name, value in default_pairs(self.node)}
-        return {parameter.arg: given.get(parameter.arg, "") for parameter in parameters(self.node)}
+        defaults = {name: ast.unparse(value) for name, value in default_pairs(self.node)}
+        return {
+            parameter.arg: defaults.get(parameter.arg, "") for parameter in parameters(self.node)
+        }
 
     def dtype(self, annotation: ast.Call) -> str:
         """Return the dtype of an annotation; a parameter without a default has its usual value."""

@@ -314,6 +314,8 @@ def _join_axes(groups: _Groups, tensors: Mapping[str, Tensor], own: Collection[s
     for tensor in ranked:
         for i, axis in enumerate(tensor.axes if len(tensor.axes) == tensor.rank else ()):
             groups.join((tensor.name, i), same.setdefault(axis.key, (tensor.name, i)))
+        if 1 < len(tensor.axes) < tensor.rank:  # leading dimensions are one axis of the kernel
+            same.setdefault(tensor.axes[-1].key, (tensor.name, tensor.rank - 1))
     for tensor in listed:
         if tensor.rank:
             continue
@@ -326,6 +328,9 @@ def _join_axes(groups: _Groups, tensors: Mapping[str, Tensor], own: Collection[s
             tensor.at_least(len(sizes), exact=True)
             for i, size in enumerate(sizes):
                 groups.join((tensor.name, i), size)
+            continue
+        if not alike and ranked and 0 < len(sizes) < min(ranked[0].rank, len(ranked[0].axes)):
+            tensor.rank = len(sizes)  # fewer axes than the first has: not its shape
             continue
         model = next(iter([*alike, *ranked]), None)
         tensor.rank = model.rank if model is not None else 1

@@ -258,17 +258,17 @@ def factory_text(source: Source, name: str) -> Parts:
         own: Tensor(own, len(shapes[own]), is_written=own in written, dtype=factory.dtype(said))
         for own, said in factory.annotations().items()
     }
-    given = [own for i, own in enumerate(shapes) if i not in factory.returned]
+    tensor_names = [own for i, own in enumerate(shapes) if i not in factory.returned]
     used = {part for dims in shapes.values() for dim in dims for part in names_used_by(_code(dim))}
     sizes = [parameter for parameter in factory.defaults if parameter in used]
     places = {
         size: f"{own}.shape[{i}]"
-        for own in reversed(given)
+        for own in reversed(tensor_names)
         for i, size in enumerate(shapes[own])
         if size in sizes
     }
-    names = [*given, *(size for size in sizes if size not in places)]
-    outputs = [own for own in given if own in written]
+    names = [*tensor_names, *(size for size in sizes if size not in places)]
+    outputs = [own for own in tensor_names if own in written]
     reference = [f"def reference({', '.join(names)}):"]
     if outputs:
         reference.append(f"    # It writes {', '.join(outputs)} in place, as the kernel does.")
@@ -281,7 +281,7 @@ def factory_text(source: Source, name: str) -> Parts:
         _space_lines(knobs),
         "\n".join(reference),
         _factory_inputs(source, factory, tensors, Sizes(shapes, {}), names),
-        _factory_kernel(factory, names, given, recovered, knobs, passed),
+        _factory_kernel(factory, names, tensor_names, recovered, knobs, passed),
     ]
     return Parts("\n\n".join(parts), [name])
 
@@ -320,7 +320,7 @@ def _factory_inputs(
 def _factory_kernel(
     factory: Factory,
     names: Sequence[str],
-    given: Sequence[str],
+    tensor_names: Sequence[str],
     sizes: Mapping[str, str],
     knobs: Mapping[str, int],
     passed: Mapping[str, str],
@@ -335,10 +335,10 @@ def _factory_kernel(
     lines += [] if factory.is_compiled else ["    import tilelang", ""]
     lines += [f"    {size} = {place}" for size, place in sizes.items() if place]
     arguments = {**{size: size for size in sizes}, **passed}
-    made = ", ".join(f"{own}={value or None}" for own, value in arguments.items())
-    made = f"{factory.name}({made})" if factory.has_sizes else factory.name
-    made = made if factory.is_compiled else f"tilelang.compile({made})"
-    return "\n".join([*lines, f"    return {made}({', '.join(given)})", ""])
+    call = ", ".join(f"{own}={value or None}" for own, value in arguments.items())
+    call = f"{factory.name}({call})" if factory.has_sizes else factory.name
+    call = call if factory.is_compiled else f"tilelang.compile({call})"
+    return "\n".join([*lines, f"    return {call}({', '.join(tensor_names)})", ""])
 
 
 def module_text(source: Source, name: str) -> Parts:
