@@ -70,7 +70,9 @@ def study_again(place: Place, plan: StudyPlan, studied: Study, begun: set[Future
     """
     plan = _moved(place, plan)
     configurations = [_configuration(plan, studied, case.shape) for case in studied.cases]
-    futures = [note_begun(place.analyser.submit(each), begun) for each in configurations]
+    futures = [
+        note_begun(place.analyser.submit(configuration), begun) for configuration in configurations
+    ]
     cases: list[Case] = [
         candidate_case(case, future, plan.params, studied.kernel)
         for case, future in zip(studied.cases, futures, strict=True)

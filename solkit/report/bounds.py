@@ -73,7 +73,7 @@ def _overview(results: Sequence[Result]) -> Table:
 
 def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[RenderableType]:
     bound, label = result.bound, widgets.label_cells(result.bound)
-    yield widgets.rule_under(units.shape_words(result.shape))
+    yield widgets.titled_rule(units.shape_words(result.shape))
     limiter = f", limited by {bound.limiter}"
     sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
     yield widgets.labelled_texts([("SOL", sol), *widgets.best_rows(result)], label)

@@ -18,7 +18,7 @@ from solkit.report.widgets import (
     label_cells,
     labelled_texts,
     resource_bars,
-    title_rule,
+    result_rule,
 )
 
 _LAUNCHES = 12  # further ones are counted, not shown
@@ -30,7 +30,7 @@ def detailed_section(
     """Yield one shape; its assumptions are left out if they equal `assumed`."""
     label = label_cells(result.bound)
     kernels = launches.heaviest_first(kernels_seen(result))
-    yield title_rule(result)
+    yield result_rule(result)
     yield labelled_texts(short.summary_lines(result), label)
     yield Text()
     yield resource_bars(result, label, width)

@@ -18,7 +18,7 @@ from solkit.report.widgets import (
     evidence_label,
     label_cells,
     labelled_texts,
-    title_rule,
+    result_rule,
     verdict_text,
 )
 
@@ -40,7 +40,7 @@ _STATUS = {
 def short_section(result: Result, device: Device) -> Iterator[RenderableType]:
     """Yield the lines of one shape."""
     label = label_cells(result.bound)
-    yield title_rule(result)
+    yield result_rule(result)
     yield labelled_texts(summary_lines(result), label)
     kernels = launches.heaviest_first(kernels_seen(result))
     yield labelled_texts(_launch_rows(kernels, device), label)

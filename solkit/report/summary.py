@@ -24,7 +24,7 @@ from solkit.report.widgets import (
     factor_rows,
     labelled_texts,
     print_plainly,
-    rule_under,
+    titled_rule,
     verdict_text,
 )
 
@@ -52,7 +52,7 @@ def index(reports: Sequence[NamedReport], console: Console) -> None:
             verdict_text(v) for v in dict.fromkeys(r.verdict for r in named.report.results)
         )
         rows.add_row(Text(named.name), *_standing(place), verdicts)
-    rule = rule_under("worst first")
+    rule = titled_rule("worst first")
     print_plainly(Group(rule, rows, Text(overview.COST_FORMULA, style="dim"), Text()), console)
 
 
@@ -127,7 +127,7 @@ def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
             f"{units.shape_words(result.shape)}  {units.format_settings(result.params)}".rstrip()
         )
         yield Text()
-        yield rule_under(title)
+        yield titled_rule(title)
         yield labelled_texts(_rows(result), _LABEL_CELLS)
 
 
@@ -169,7 +169,7 @@ def _facts(launch: LaunchJson) -> list[str]:
 
 def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
     for group in groups:
-        yield rule_under(f"compared at {units.shape_words(group.shape)}")
+        yield titled_rule(f"compared at {units.shape_words(group.shape)}")
         rows = table_without_lines(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
         for entry in group.entries:
             time = units.duration(entry.time.median_ms if entry.time else None)

@@ -70,13 +70,13 @@ def label_cells(bound: Bound) -> int:
     return max(_LABEL_CELLS, *(len(resource.name) for resource in bound.resources), 0)
 
 
-def title_rule(result: Result) -> Rule:
+def result_rule(result: Result) -> Rule:
     """Return a line with a shape and the candidate's parameters."""
     title = f"{units.shape_words(result.shape)}  {units.format_settings(result.params)}".rstrip()
-    return rule_under(title)
+    return titled_rule(title)
 
 
-def rule_under(title: str) -> Rule:
+def titled_rule(title: str) -> Rule:
     """Return a line across the page that begins with a title."""
     return Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
 
