@@ -109,9 +109,8 @@ class BinaryFile(TritonKernel):
         """Check that as many arguments are described as the kernel takes, and which it writes."""
         described, sizes = self._launch["args"], self._jit.parameter_sizes()
         if described and len(sizes) != len(described):
-            taken = f"{len(sizes)} arguments (of {', '.join(map(str, sizes))} bytes)"
             raise KernelFileError(
-                f"{self._name} takes {taken}, the launch description has {len(described)}",
+                f"{self._name} takes {self._taken()}, the launch description has {len(described)}",
                 self._path,
             )
         for (name, spec), size in zip(described.items(), sizes):
@@ -123,6 +122,10 @@ class BinaryFile(TritonKernel):
                 valid = ", ".join(described) or "none"
                 message = f"the output {name!r} is no argument; they are: {valid}"
                 raise KernelFileError(message, self._path)
+
+    def _taken(self) -> str:
+        sizes = self._jit.parameter_sizes()
+        return f"{len(sizes)} arguments (of {', '.join(map(str, sizes))} bytes)"
 
     def workload(
         self,
@@ -142,7 +145,8 @@ class BinaryFile(TritonKernel):
             beside = f"{self._description_path().name} beside it"
             raise ParamsError(
                 f"{self._path} needs a launch: {beside}, or of solkit score --launch "
-                "'grid=1024; block=256; args=fp32[1048576], fp32[1048576], 1048576; outputs=1'"
+                "'grid=1024; block=256; args=fp32[1048576], fp32[1048576], 1048576; outputs=1'. "
+                f"{self._name} takes {self._taken()}"
             )
         return super().workload(shape, own, device)
 

@@ -124,7 +124,8 @@ def test_ptx_that_is_wrong_is_the_kernels_fault(in_child, ptx):
 def test_without_a_launch_both_ways_to_give_one_are_named(in_child, ptx):
     def child():
         with pytest.raises(
-            ParamsError, match=r"doubled\.launch\.toml beside it, or of solkit score --launch"
+            ParamsError,
+            match=r"doubled\.launch\.toml beside it, or of solkit score --launch.* takes \d arguments",
         ):
             analysed(ptx)
 
