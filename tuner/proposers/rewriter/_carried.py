@@ -49,6 +49,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     call_args,
     converted_value,
     is_operation,
@@ -814,12 +815,11 @@ class Trip:
 
     def _without_factor(self, power: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
         """Return a power without a factor that is the same in all trips, and the factor's text."""
-        if is_operation(power, cst.Multiply):
-            for inner, factor in ((power.left, power.right), (power.right, power.left)):
-                whole = self._expanded(factor)
-                if whole is None or calls_within(whole) or not self._are_fixed(names_within(whole)):
-                    continue
-                return inner, _factor_text(whole)
+        for inner, factor in both_orders(power, cst.Multiply):
+            whole = self._expanded(factor)
+            if whole is None or calls_within(whole) or not self._are_fixed(names_within(whole)):
+                continue
+            return inner, _factor_text(whole)
         return power, ""
 
 
@@ -862,8 +862,7 @@ def _form_of_scale(scale: cst.BaseExpression) -> tuple[str, str] | None:
 
 def _of_names(node: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
     """Return an expression over `old` and `new` without a factor that has none of them."""
-    if is_operation(node, cst.Multiply):
-        for inner, factor in ((node.left, node.right), (node.right, node.left)):
-            if not names_within(factor) & {"old", "new"}:
-                return inner, _factor_text(factor)
+    for inner, factor in both_orders(node, cst.Multiply):
+        if not names_within(factor) & {"old", "new"}:
+            return inner, _factor_text(factor)
     return node, ""

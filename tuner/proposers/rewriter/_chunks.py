@@ -40,7 +40,12 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     statements_of,
 )
-from solkit.tuner.proposers.rewriter._operations import call_args, converted_value, is_operation
+from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
+    call_args,
+    converted_value,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._running_values import Running, RunningKind
 
 _WIDE = "tl.float32"
@@ -273,9 +278,7 @@ def _read_of(call: cst.Call, state: str) -> tuple[cst.BaseExpression, int] | Non
     axis, value = argument_of(call, 1, "axis"), argument_of(call, 0)
     if value is None or axis is None or plain_code(axis) not in ("0", "1") or len(call.args) != 2:
         return None
-    if not is_operation(value, cst.Multiply):
-        return None
-    for one, other in ((value.left, value.right), (value.right, value.left)):
+    for one, other in both_orders(value, cst.Multiply):
         if render_code(one) == state and (vector := _vector(other)) is not None:
             place = int(plain_code(axis))
             return (vector[0], place) if vector[1] == (_FIRST, _SECOND)[place] else None
@@ -338,7 +341,7 @@ def _widened(value: cst.BaseExpression, others: set[str]) -> tuple[cst.BaseExpre
     ``None`` if it does anything else, or if the scalar is among others: these change, or have axes.
     """
     if is_operation(value, cst.Multiply):
-        for one, other in ((value.left, value.right), (value.right, value.left)):
+        for one, other in both_orders(value, cst.Multiply):
             is_number = isinstance(other, (cst.Name, cst.Integer, cst.Float))
             if is_number and not names_within(other) & others:
                 loaded, scale = _widened(one, others)

@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import (
     FLIPPED,
+    both_orders,
     call_args,
     comparison_parts,
     is_operation,
@@ -60,12 +61,8 @@ class Columns:
             return True
         if isinstance(node, cst.Name) and node.value in self._values:
             return self.has(self._values[node.value])
-        if not is_operation(node, cst.Add):
-            return False
-        sides = (node.left, node.right)
-        return any(
-            self._is_first(one) and self._is_range(other) for one, other in (sides, sides[::-1])
-        )
+        sides = both_orders(node, cst.Add)
+        return any(self._is_first(one) and self._is_range(other) for one, other in sides)
 
     def _is_first(self, node: cst.BaseExpression) -> bool:
         if isinstance(node, cst.Name) and node.value in self._values:

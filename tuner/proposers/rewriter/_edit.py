@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -46,7 +46,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._operations import divisions_of, is_operation
+from solkit.tuner.proposers.rewriter._operations import both_orders, divisions_of, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -205,7 +205,7 @@ def own_grid(launch: Launch) -> str:
     """Return a launch's grid without the name that the launch for other sizes shares with it."""
     if launch.axes is None or not isinstance(launch.grid, cst.Name):
         return render_code(launch.grid)
-    return f"({', '.join(map(render_code, launch.axes))},)"
+    return grid_of(map(render_code, launch.axes))
 
 
 def device_tensor(launch: Launch) -> str:
@@ -536,12 +536,10 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
     constants: dict[str, int] = {}
     for axis in range(3):
         names = {axis_name(function, axis), _swizzled_name(function, axis)} - {""}
-        for node in _multiplications(function.node):
-            sides = [node.left, node.right]
-            for one, other in (sides, sides[::-1]):
-                mine = render_code(one) in names or program_axis(one) == axis
-                if mine and render_code(other) in function.constants:
-                    constants[render_code(other)] = axis
+        for one, other in _factors_within(function.node):
+            mine = render_code(one) in names or program_axis(one) == axis
+            if mine and render_code(other) in function.constants:
+                constants[render_code(other)] = axis
     return constants
 
 
@@ -608,28 +606,27 @@ def block_constants(function: JitFunction) -> set[str]:
         render_code(end) for call in ranges if (end := argument_of(call, 1, "end")) is not None
     }
     constants = set()
-    for node in _multiplications(function.node):
-        for one, other in ((node.left, node.right), (node.right, node.left)):
-            is_place = isinstance(one, cst.Name) or _is_quotient(one)
-            if is_place and render_code(other) in sizes & function.constants:
-                constants.add(render_code(other))
+    for one, other in _factors_within(function.node):
+        is_place = isinstance(one, cst.Name) or is_operation(one, cst.FloorDivide, cst.Modulo)
+        if is_place and render_code(other) in sizes & function.constants:
+            constants.add(render_code(other))
     return constants
 
 
-def _is_quotient(node: cst.BaseExpression) -> bool:
-    return is_operation(node, cst.FloorDivide, cst.Modulo)
-
-
-def _multiplications(node: cst.CSTNode) -> list[cst.BinaryOperation]:
-    operations = (
-        operation for operation in nodes_within(node) if isinstance(operation, cst.BinaryOperation)
-    )
-    return [operation for operation in operations if isinstance(operation.operator, cst.Multiply)]
+def _factors_within(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Yield the factors of each product of two, in both orders."""
+    for part in nodes_within(node):
+        yield from both_orders(part, cst.Multiply)
 
 
 def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) -> str:
     """Return the code of a grid with one axis changed."""
-    listed = [changed_to if i == axis else render_code(size) for i, size in enumerate(axes)]
+    return grid_of(changed_to if i == axis else render_code(size) for i, size in enumerate(axes))
+
+
+def grid_of(sizes: Iterable[str]) -> str:
+    """Return the code of a grid with these sizes."""
+    listed = list(sizes)
     return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
 
 

@@ -18,7 +18,8 @@ from solkit.tuner.proposers.rewriter._assignments import last_values
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import arguments_of
 from solkit.tuner.proposers.rewriter._lift_expressions import Lifting
-from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within
+from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within, with_mask
+from solkit.tuner.proposers.rewriter._memory import mask_of
 from solkit.tuner.proposers.rewriter._nodes import (
     Node,
     Swap,
@@ -41,6 +42,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import (
     compared_sides,
+    conjuncts,
     converted_value,
     divisions_of,
     is_operation,
@@ -223,7 +225,7 @@ def tile_of(call: cst.Call, param: str, values: Values) -> _Tile | None:
     terms = [[factor.removesuffix(_WIDER) for factor in term] for term in terms]
     rows = [term for term in terms if any(factor.endswith(_ROWS) for factor in term)]
     columns = [term for term in terms if any(factor.endswith(_COLUMNS) for factor in term)]
-    mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
+    mask = mask_of(call)
     conjuncts = () if mask is None else tuple(mask_parts(mask, values))
     if terms and not rows and not columns:
         return _Tile(call, "", "", (), False, False, offset, conjuncts)
@@ -249,13 +251,11 @@ def _is_sum_of_tile(value: cst.BaseExpression, param: str, values: Values) -> bo
 
 def mask_parts(mask: cst.BaseExpression, values: Values) -> Iterator[str]:
     """Yield the conditions that a mask joins, as code."""
-    if isinstance(mask, cst.Name) and mask.value in values:
-        yield from mask_parts(values[mask.value], values)
-    elif is_operation(mask, cst.BitAnd):
-        yield from mask_parts(mask.left, values)
-        yield from mask_parts(mask.right, values)
-    else:
-        yield render_code(parenthesized(mask))
+    for part in conjuncts(mask):
+        if isinstance(part, cst.Name) and part.value in values:
+            yield from mask_parts(values[part.value], values)
+        else:
+            yield render_code(parenthesized(part))
 
 
 def _launcher_stride(factors: Sequence[str], launch: Launch) -> str | None:
@@ -473,8 +473,7 @@ def _masked_access(
     One that has only rows, or only columns, asks for no more than theirs: the elements of the
     first column, or row, read the same.
     """
-    at = 2 if called_name(call) == "tl.store" else 1
-    mask = argument_of(call, at, "mask")
+    mask = mask_of(call)
     pointer = render_code(expand_names(call.args[0].value, elementwise.values.get))
     coordinates = [f for f in elementwise.coordinates if re.search(rf"\b{f}\b", pointer)]
     is_flat = len(elementwise.coordinates) == 1
@@ -507,17 +506,7 @@ def _masked_access(
             if _plain_code(render_code(substitute_names(parse_expression(code), alike)))
             not in present
         ]
-    joined = " & ".join([*own, *conjuncts])
-    args = [arg for arg in call.args if arg.value is not mask]
-    if not joined:
-        return call.with_changes(args=args)
-    texts = [render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in args]
-    words = [
-        text if arg.keyword or i < at else f"other={text}"
-        for i, (text, arg) in enumerate(zip(texts, args, strict=True))
-    ]
-    code = f"{called_name(call)}({', '.join([*words[:at], f'mask={joined}', *words[at:]])})"
-    return cst.ensure_type(parse_expression(code), cst.Call)
+    return with_mask(call, " & ".join([*own, *conjuncts]))
 
 
 def _without_axes(code: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
-from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, pointers_of
+from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, mask_of, pointers_of
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     Values,
@@ -44,7 +44,7 @@ def unmasked_blocks(launch: Launch) -> frozenset[str]:
     lengths = lengths_of_names(function)
     unmasked: set[str] = set()
     for call in calls_within(function.node, *MASK_PLACES):
-        mask = argument_of(call, MASK_PLACES[called_name(call)], "mask")
+        mask = mask_of(call)
         if argument_of(call, 99, "boundary_check") is not None or not call.args:
             continue
         bounded = set() if mask is None else lengths_within(mask, lengths, is_mask=True)
@@ -164,11 +164,27 @@ def _in_parentheses(node: cst.BaseExpression) -> str:
 
 def without_mask(call: cst.Call) -> cst.Call:
     """Return a load or a store without its mask, and without what a load gives elsewhere."""
-    gone = [argument_of(call, MASK_PLACES[called_name(call)], "mask")]
+    gone = [mask_of(call)]
     gone += [argument_of(call, 2, "other")] if called_name(call) == "tl.load" else []
     args = [arg for arg in call.args if not any(arg.value is value for value in gone)]
     args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return call.with_changes(args=args)
+
+
+def with_mask(call: cst.Call, code: str) -> cst.Call:
+    """Return a load or a store with another mask, or with none; what follows is by keyword."""
+    place, mask = MASK_PLACES[called_name(call)], mask_of(call)
+    args = [arg for arg in call.args if arg.value is not mask]
+    if not code:
+        return call.with_changes(args=args)
+    words = [
+        render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT))
+        if arg.keyword or index < place
+        else f"other={render_code(arg.value)}"
+        for index, arg in enumerate(args)
+    ]
+    words.insert(place, f"mask={code}")
+    return cst.ensure_type(parse_expression(f"{called_name(call)}({', '.join(words)})"), cst.Call)
 
 
 def with_load_mask(call: cst.Call, code: str) -> cst.Call:

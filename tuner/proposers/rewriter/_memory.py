@@ -66,6 +66,12 @@ def may_write(call: cst.Call) -> bool:
     return called_name(call).startswith(_EFFECTS) or hides_access(call)
 
 
+def mask_of(call: cst.CSTNode) -> cst.BaseExpression | None:
+    """Return the mask of a load, a store or an atomic operation; ``None`` if there is none."""
+    place = MASK_PLACES.get(called_name(call))
+    return None if place is None else argument_of(call, place, "mask")
+
+
 def may_meet(one: Collection[str], two: Collection[str]) -> bool:
     """Tell whether pointers with these bases may be to one tensor; ``""`` is not clear."""
     return not set(one).isdisjoint(two) or "" in one or "" in two

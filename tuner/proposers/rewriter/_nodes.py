@@ -475,6 +475,11 @@ def with_body(node: Node, body: Body) -> Node:
     return node.with_changes(body=block.with_changes(body=list(body)))
 
 
+def compound_statement(head: str, body: Body) -> cst.BaseStatement:
+    """Return a statement with a body by the code of its head, such as ``"for i in range(n)"``."""
+    return with_body(parse_statement(f"{head}:\n    pass\n"), body)
+
+
 @dataclass(frozen=True)
 class Loop:
     """``for name in range(start, stop, step)``, or ``tl.range``.
@@ -543,8 +548,7 @@ def names_read_first(body: Body) -> set[str]:
             written.add(binding.target)
         elif (loop := range_loop(statement)) is not None:
             read |= names_within(loop.node.iter) - written
-            read |= (names_read_first(loop.body) - {loop.name}) - written
-            written.add(loop.name)
+            read |= (names_read_first(loop.body) - {loop.name}) - written  # of no trip, perhaps
         else:
             read |= names_within(statement) - written
     return read

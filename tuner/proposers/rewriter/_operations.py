@@ -34,6 +34,25 @@ def is_operation(
     return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, operators)
 
 
+def both_orders(
+    node: object, *operators: type[cst.BaseBinaryOp]
+) -> tuple[tuple[cst.BaseExpression, cst.BaseExpression], ...]:
+    """Return the operands of a commutative operation in both orders; none for other nodes."""
+    if not is_operation(node, *operators):
+        return ()
+    return (node.left, node.right), (node.right, node.left)
+
+
+def nested_operands(
+    node: cst.BaseExpression, *operators: type[cst.BaseBinaryOp]
+) -> list[cst.BaseExpression]:
+    """Return the operands of operations within each other, as the terms of a sum are."""
+    if not is_operation(node, *operators):
+        return [node]
+    sides = node.left, node.right
+    return [part for side in sides for part in nested_operands(side, *operators)]
+
+
 def divisions_of(name: str, *within: cst.CSTNode) -> list[cst.BinaryOperation]:
     """Return quotients and remainders of what a name stands for, outermost first."""
     return [
@@ -61,9 +80,7 @@ def compared_sides(
 
 def conjuncts(mask: cst.BaseExpression) -> list[cst.BaseExpression]:
     """Return the parts of a mask that all have to be true."""
-    if is_operation(mask, cst.BitAnd):
-        return [*conjuncts(mask.left), *conjuncts(mask.right)]
-    return [mask]
+    return nested_operands(mask, cst.BitAnd)
 
 
 def is_minus_infinity(node: cst.BaseExpression) -> bool:

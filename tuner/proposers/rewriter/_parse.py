@@ -52,6 +52,15 @@ class JitFunction:
     constants: frozenset[str]
     tuned: bool
 
+    @classmethod
+    def of(cls, node: cst.FunctionDef) -> JitFunction:
+        """Return a function by its definition."""
+        marks = " ".join(render_code(decorator.decorator) for decorator in node.decorators)
+        params = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
+        constants = frozenset(p.name.value for p in params if _is_constant(p))
+        names = tuple(p.name.value for p in params)
+        return cls(node, names, constants, tuned=any(word in marks for word in _TUNED))
+
     @property
     def name(self) -> str:
         """Name of the function."""
@@ -236,12 +245,8 @@ def read_module(tree: cst.Module) -> KernelText | None:
 
 def _jit_function(node: cst.FunctionDef) -> JitFunction | None:
     marks = [render_code(decorator.decorator) for decorator in node.decorators]
-    if not any(mark.split("(")[0].split(".")[-1] == "jit" for mark in marks):
-        return None
-    params = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
-    constants = {p.name.value for p in params if _is_constant(p)}
-    tuned = any(word in mark for mark in marks for word in _TUNED)
-    return JitFunction(node, tuple(p.name.value for p in params), frozenset(constants), tuned)
+    is_jit = any(mark.split("(")[0].split(".")[-1] == "jit" for mark in marks)
+    return JitFunction.of(node) if is_jit else None
 
 
 def _is_constant(param: cst.Param) -> bool:

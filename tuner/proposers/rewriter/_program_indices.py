@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     compact_code,
     names_within,
     parenthesized,
+    plain_code,
     render_code,
     replace_each,
     substitute_names,
@@ -35,7 +36,13 @@ from solkit.tuner.proposers.rewriter._offset_products import (
     offset_products,
     unspread,
 )
-from solkit.tuner.proposers.rewriter._operations import compared_sides, conjuncts, is_operation
+from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
+    compared_sides,
+    conjuncts,
+    is_operation,
+    is_zero,
+)
 from solkit.tuner.proposers.rewriter._parse import Launch
 
 
@@ -76,16 +83,11 @@ class ProgramIndices:
 
     def _index_of(self, node: cst.CSTNode) -> tuple[str, cst.BaseExpression, str] | None:
         """Return an index's name, code and block; ``None`` if a node is none."""
-        if is_operation(node, cst.Add):
-            for one, other in ((node.left, node.right), (node.right, node.left)):
-                axis, block = _axis_of_tile(one), _block_of_range(other)
-                if axis is not None and block and axis[1] == block:
-                    return f"_index_{axis[0]}", node, block
-        if isinstance(node, cst.Call) and called_name(node) == "tl.program_id":
-            axis_only = program_axis(node)
-            if axis_only is not None:
-                return f"_index_{axis_only}", node, ""
-        return None
+        if isinstance(node, cst.BaseExpression) and (tile := tile_index(node)) is not None:
+            return f"_index_{tile[0]}", node, tile[1]
+        axis = program_axis(node)
+        is_index = axis is not None and isinstance(node, cst.Call)
+        return (f"_index_{axis}", node, "") if is_index else None
 
     def _size(self, axis: int, block: str) -> str:
         """Return how many indices an axis has."""
@@ -108,23 +110,17 @@ def _is_cdiv(node: cst.BaseExpression) -> bool:
     return called_name(node) in ("triton.cdiv", "tl.cdiv")
 
 
-def _axis_of_tile(node: cst.BaseExpression) -> tuple[int, str] | None:
-    """Return the axis and block of ``tl.program_id(axis) * BLOCK``."""
-    if not is_operation(node, cst.Multiply):
-        return None
-    for one, other in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(one, cst.Call) and called_name(one) == "tl.program_id":
-            axis = program_axis(one)
-            return None if axis is None else (axis, render_code(other))
+def tile_index(node: cst.BaseExpression) -> tuple[int, str] | None:
+    """Return the axis and block of ``tl.program_id(axis) * BLOCK + tl.arange(0, BLOCK)``."""
+    for first, elements in both_orders(node, cst.Add):
+        begin, end = argument_of(elements, 0, "start"), argument_of(elements, 1, "end")
+        if called_name(elements) != "tl.arange" or begin is None or end is None:
+            continue
+        for program, block in both_orders(first, cst.Multiply):
+            axis = program_axis(program)
+            if axis is not None and plain_code(block) == plain_code(end) and is_zero(begin):
+                return axis, render_code(end)
     return None
-
-
-def _block_of_range(node: cst.BaseExpression) -> str:
-    """Return the length of ``tl.arange(0, BLOCK)``; empty for others."""
-    if called_name(node) != "tl.arange":
-        return ""
-    end = argument_of(node, 1, "end")
-    return "" if end is None else render_code(end)
 
 
 def _in_launcher(node: cst.BaseExpression, launch: Launch) -> cst.BaseExpression:

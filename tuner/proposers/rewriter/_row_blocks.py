@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    compound_statement,
     free_name,
     names_read_first,
     names_within,
@@ -156,8 +157,8 @@ class BlockReader(RowReader):
         integers: Container[str],
     ) -> None:
         start, low = columns
-        code = f"for {start} in range({low}, {sum_code(low, block)}, {block}):\n    pass\n"
-        loop = range_loop(with_body(parse_statement(code), level))
+        over = f"range({low}, {sum_code(low, block)}, {block})"
+        loop = range_loop(compound_statement(f"for {start} in {over}", level))
         assert loop is not None
         super().__init__(loop, block, scope, {}, (), integers)
         self._lanes = set(assigned_names(*level)) - scope.scalars

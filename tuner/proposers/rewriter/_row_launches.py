@@ -14,12 +14,9 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import straight_values, without_unused
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
-    changed_text,
-    launch_line,
-    options_of,
     program_axis,
 )
-from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet, touches_memory
+from solkit.tuner.proposers.rewriter._memory import WRITES, mask_of, may_meet, touches_memory
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
@@ -28,6 +25,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    compound_statement,
     expand_names,
     free_name,
     names_within,
@@ -42,7 +40,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     statements_of,
     substitute_names,
-    with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import conjuncts, is_operation
 from solkit.tuner.proposers.rewriter._parse import (
@@ -52,6 +49,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._values import argument_bases, as_blocked_loop
 from solkit.tuner.proposers.rewriter._weighted_sums import addends_of
 from solkit.tuner.proposers.rewriter.flat_grids import spelled_size
@@ -151,13 +149,8 @@ def _written(text: KernelText, row: _Row, body: Body, rows: str) -> KernelText |
     arguments[name] = value
     constants = {*function.constants - {row.flat.block}, name}
     node = with_signature(function, function.name, body, arguments, constants)
-    line = launch_line(
-        function.name, f"({rows},)", arguments, options_of(row.launch), constants
-    ).with_changes(leading_lines=row.launch.statement.leading_lines)
     return parse_kernel(
-        changed_text(
-            text, functions={function.name: node}, launches=[(row.launch.statement, [line])]
-        )
+        relaunched(text, row.launch, node, grid=f"({rows},)", arguments={name: value})
     )
 
 
@@ -269,8 +262,8 @@ def _joined(row: _Row, ahead: Body, behind: Body) -> list[cst.BaseStatement]:
     behind = without_unused(_with_flat_pointers(behind))
     if row.block[2]:
         return [*ahead, *behind]
-    head = f"for {_start_of(row)} in range(0, {row.length}, {row.block[0]}):\n    pass\n"
-    return [*ahead, with_body(cst.ensure_type(parse_statement(head), cst.For), list(behind))]
+    head = f"for {_start_of(row)} in range(0, {row.length}, {row.block[0]})"
+    return [*ahead, compound_statement(head, behind)]
 
 
 def _with_flat_pointers(body: Body) -> list[cst.BaseStatement]:
@@ -299,7 +292,7 @@ def _are_within(body: Body, column: str, length: str) -> bool:
         for call in (c for c in calls_within(statement) if touches_memory(c)):
             if called_name(call) not in ("tl.load", "tl.store"):
                 return False
-            mask = argument_of(call, 1 if called_name(call) == "tl.load" else 2, "mask")
+            mask = mask_of(call)
             parts = [] if mask is None else conjuncts(expand_names(mask, values.get))
             is_masked = any(plain_code(part) == f"{column}<{length}" for part in parts)
             along = column in names_within(expand_names(call.args[0].value, values.get))

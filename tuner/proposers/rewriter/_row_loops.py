@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
-from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, PLAIN_WRITES, WRITES
+from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, PLAIN_WRITES, WRITES, mask_of
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Loop,
     Swap,
-    argument_of,
     assigned_names,
     called_name,
     calls_within,
@@ -270,7 +269,7 @@ class RowReader:
         name = called_name(call)
         if self._elements.is_fixed(pointer):
             return name == "tl.load" and all(map(self._elements.is_fixed, values))
-        mask = argument_of(call, MASK_PLACES[name], "mask")
+        mask = mask_of(call)
         bounds = set() if mask is None else set(self._bounds_of(self._expanded(mask)))
         if not bounds or not all(map(self._elements.is_element, values)):
             return False

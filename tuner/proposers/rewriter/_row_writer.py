@@ -14,6 +14,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
     assigned_names,
+    compound_statement,
     free_name,
     integer_literal,
     names_read_first,
@@ -281,8 +282,8 @@ class RowWriter:
         if code_of(parse_expression(end)) != row.bound:
             pairs = [(node, compared(node.left, end)) for node in row.comparisons]
         node = with_block_size(replace_each(row.loop.node, pairs), row.block, step)
-        over = f"for {row.loop.name} in range({low}, {end}, {step}):\n    pass\n"
-        return with_body(parse_statement(over), statements_of(node))
+        head = f"for {row.loop.name} in range({low}, {end}, {step})"
+        return compound_statement(head, statements_of(node))
 
     def _middle(self, row: RowLoop, parts: RowParts) -> cst.BaseStatement:
         """Return the loop over blocks of whole vectors."""
@@ -297,9 +298,8 @@ class RowWriter:
         over = row.loop.over
         options = "".join(f", {render_code(a)}" for a in over.args if a.keyword is not None)
         bounds = f"0, {parts.whole}, {row.block}{options}"
-        loop = f"for {self._at} in {render_code(over.func)}({bounds}):\n    pass\n"
         kept = without_unused([*ahead, *body], set(_outside(row)))
-        return with_body(parse_statement(loop), kept)
+        return compound_statement(f"for {self._at} in {render_code(over.func)}({bounds})", kept)
 
     def _in_vectors(self, row: RowLoop, parts: RowParts) -> list[Swap]:
         """Return the masks and pointers of whole vectors, by the nodes that they replace."""

@@ -52,6 +52,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     call_args,
     conjuncts,
     is_minus_infinity,
@@ -515,13 +516,10 @@ def _scale_and_total(
     value: cst.BaseExpression, name: str
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     """Return ``factor`` and ``tl.sum(block)`` of ``name * factor + tl.sum(block)``."""
-    if not is_operation(value, cst.Add):
-        return None
-    for scaled, total in ((value.left, value.right), (value.right, value.left)):
-        if is_operation(scaled, cst.Multiply) and called_name(total) == "tl.sum":
-            for own, factor in ((scaled.left, scaled.right), (scaled.right, scaled.left)):
-                if render_code(own) == name:
-                    return factor, total
+    for scaled, total in both_orders(value, cst.Add):
+        for own, factor in both_orders(scaled, cst.Multiply):
+            if called_name(total) == "tl.sum" and render_code(own) == name:
+                return factor, total
     return None
 
 

@@ -25,16 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
     changed_text,
-    guarded_launch,
-    launch_line,
-    options_of,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import Body, parse_expression, render_code, with_body
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._row_blocks import BlockWriter
 from solkit.tuner.proposers.rewriter._row_writer import RowWriter
 
@@ -81,13 +78,8 @@ def _source(text: KernelText, launch: Launch, body: Body, tests: Sequence[str]) 
         node = with_body(function.node, body)
         return changed_text(text, functions={function.name: node})
     conditions = [in_launcher(parse_expression(test), launch) for test in tests]
-    name = text.fresh(f"{function.name}_aligned")
-    statement = launch_line(
-        name, render_code(launch.grid), arguments_of(launch), options_of(launch), function.constants
-    )
-    condition = " and ".join(render_code(node) for node in conditions if node is not None)
-    launches = [(launch.statement, guarded_launch(condition, statement, launch.statement))]
-    if any(node is None for node in conditions):
+    known = [render_code(node) for node in conditions if node is not None]
+    if len(known) < len(tests):
         return ""
-    added = {function.name: [renamed_function(function, name, body)]}
-    return changed_text(text, added=added, launches=launches)
+    node = renamed_function(function, text.fresh(f"{function.name}_aligned"), body)
+    return relaunched(text, launch, node, condition=" and ".join(known))

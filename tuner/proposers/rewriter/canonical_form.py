@@ -46,6 +46,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     called_name,
+    compound_statement,
     names_within,
     nodes_within,
     numbered_name,
@@ -414,10 +415,8 @@ def _count_loop(
         statements[at + 1 : place] = [substitute_names(other, renamed) for other in between]
         start = first
     bounds = f"{start}, {stop}" + ("" if step == "1" else f", {step}")
-    over = f"for {name} in range({bounds}):\n    pass\n"
-    node = cst.ensure_type(parse_statement(over), cst.For)
-    node = node.with_changes(leading_lines=loop.leading_lines)
-    statements[place] = with_body(node, body)
+    node = compound_statement(f"for {name} in range({bounds})", body)
+    statements[place] = node.with_changes(leading_lines=loop.leading_lines)
 
 
 def _counter(

@@ -20,18 +20,14 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
-    changed_text,
     grid_axis,
     grid_constants,
-    launch_line,
-    options_of,
     parameter,
 )
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._memory import (
-    MASK_PLACES,
     is_write,
+    mask_of,
     may_meet,
     may_write,
     touches_memory,
@@ -63,6 +59,7 @@ from solkit.tuner.proposers.rewriter._operations import (
     converted_value,
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, mixes_lengths, operand_shapes
 from solkit.tuner.proposers.rewriter._values import argument_bases, whole_values
 
@@ -128,19 +125,15 @@ def _with_tiles(text: KernelText, launch: Launch, block: str, facts: Facts) -> s
     if not row:  # what is not masked is no more than before
         tile = text.fresh("columns")
         ahead = [parse_statement(f"{tile} = min({columns.name}, {code})")]
-    line = launch_line(
-        function.name,
-        f"({', '.join([*map(render_code, axes), f'triton.cdiv({row or code}, {tile})'])})",
-        {**arguments_of(launch), block: tile},
-        options_of(launch),
-        function.constants,
-    )
     place = f"(tl.program_id({len(axes)}) * {block} + tl.arange(0, {block}))"
     ranges = [(call, parse_expression(place)) for call in _ranges(function.node, block)]
-    return changed_text(
+    return relaunched(
         text,
-        functions={function.name: replace_each(function.node, ranges)},
-        launches=[(launch.statement, [*ahead, line])],
+        launch,
+        replace_each(function.node, ranges),
+        grid=f"({', '.join([*map(render_code, axes), f'triton.cdiv({row or code}, {tile})'])})",
+        arguments={block: tile},
+        before=ahead,
         parameters=[columns],
     )
 
@@ -179,7 +172,7 @@ def _row_length(launch: Launch, block: str) -> str:
     for call in filter(touches_memory, calls_within(launch.function.node)):
         if not along.reaches(call):
             continue
-        mask = argument_of(call, MASK_PLACES[called_name(call)], "mask")
+        mask = mask_of(call)
         parts = [] if mask is None else conjuncts(_without_axes(substitute_names(mask, values)))
         sides = [compared_sides(_without_axes(part), "<") for part in parts]
         sizes = [s[1] for s in sides if s and plain_code(_without_axes(s[0])) == _range_code(block)]

@@ -10,12 +10,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
-    changed_text,
-    grid_with,
-    guarded_launch,
-    launch_line,
-    options_of,
+    own_grid,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._memory import is_write
@@ -52,6 +47,7 @@ from solkit.tuner.proposers.rewriter._places import (
     tile_accesses,
     tile_place,
 )
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
@@ -187,31 +183,19 @@ def _described(text: KernelText, facts: Facts, launch: Launch) -> str:
     head = [parse_statement(f"{name} = {what}") for what, name in tiles.names.items()]
     node = with_body(function.node, _behind_docstring(function.body, head))
     node = without_unread(replace_each(node, tiles.replaced), function)
-    statement = launch_line(
-        name,
-        _written_out_grid(launch),
-        arguments_of(launch),
-        options_of(launch),
-        function.constants,
-    )
     condition = " and ".join(tiles.tests)
     if len(tiles.tests) > 1:
         condition = "(\n    " + "\n    and ".join(tiles.tests) + "\n)"
     allocator = parse_statement(f"triton.set_allocator({memory})")
-    both = guarded_launch(condition, statement, launch.statement, [allocator])
-    helpers = [*fits_code, *memory_code]
-    return changed_text(
+    return relaunched(
         text,
-        added={function.name: [renamed_function(function, name, statements_of(node)), *helpers]},
-        launches=[(launch.statement, both)],
+        launch,
+        renamed_function(function, name, statements_of(node)),
+        grid=own_grid(launch),  # the new launch's blocks may grow later, those of the other stay
+        condition=condition,
+        before=[allocator],
+        helpers=[*fits_code, *memory_code],
     )
-
-
-def _written_out_grid(launch: Launch) -> str:
-    """Write the grid out: the new launch's blocks may grow later, those of the other stay."""
-    if launch.axes is None or not isinstance(launch.grid, cst.Name):
-        return render_code(launch.grid)
-    return grid_with(launch.axes, 0, render_code(launch.axes[0]))
 
 
 def _helper_definition(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:

@@ -12,12 +12,9 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import straight_values, without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
     MOST_OF_AXIS,
-    arguments_of,
     axis_name,
     changed_text,
     guarded_launch,
-    launch_line,
-    options_of,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -47,6 +44,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._roots import gives_size
 
 _MOST_AXES = 3
@@ -60,12 +58,7 @@ def separated_axes(text: KernelText, launch: Launch) -> tuple[KernelText, str] |
     is. The original launch stays for more quotients than an axis behind the first may have.
     """
     function, name = launch.function, text.fresh(f"{launch.function.name}_axes")
-    grid, parts = render_code(launch.grid), (arguments_of(launch), options_of(launch))
-    copy = changed_text(
-        text,
-        added={function.name: [renamed_function(function, name, function.body)]},
-        launches=[(launch.statement, [launch_line(name, grid, *parts, function.constants)])],
-    )
+    copy = relaunched(text, launch, renamed_function(function, name, function.body))
     form, is_apart = parse_kernel(copy), False
     for _ in range(_MOST_CUTS):
         step = None if form is None else _separated_once(form, form.launches_of(name)[0])
@@ -191,20 +184,8 @@ def _with_two_axes(
         body = without_assignments(body, {name})
     body = [statement for statement in body if not _is_same_name(statement)]
     sizes = [own if i == axis else render_code(size) for i, size in enumerate(axes)]
-    launched = launch_line(
-        function.name,
-        f"({', '.join([*sizes, rest])})",
-        arguments_of(launch),
-        options_of(launch),
-        function.constants,
-    ).with_changes(leading_lines=launch.statement.leading_lines)
-    return parse_kernel(
-        changed_text(
-            text,
-            functions={function.name: with_body(function.node, body)},
-            launches=[(launch.statement, [launched])],
-        )
-    )
+    node, grid = with_body(function.node, body), f"({', '.join([*sizes, rest])})"
+    return parse_kernel(relaunched(text, launch, node, grid=grid))
 
 
 def _name_of_digit(function: JitFunction, code: str) -> str:

@@ -14,17 +14,14 @@ from solkit.tuner.proposers.rewriter._assignments import (
 )
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
-    changed_text,
     grid_with,
-    launch_line,
-    options_of,
     program_axis,
     with_params,
     without_param,
 )
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
-from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._masks import with_mask
+from solkit.tuner.proposers.rewriter._memory import WRITES, mask_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     HINTS,
@@ -51,8 +48,15 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import compared_sides, divisions_of, is_operation
+from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
+    compared_sides,
+    divisions_of,
+    is_operation,
+)
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._program_indices import tile_index
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 _ROWS, _COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128), (16, 32, 64, 128, 256, 512)
@@ -144,7 +148,7 @@ def flat_index(launch: Launch) -> Flat | None:
     for binding in assignments_in(function.body):
         if names.count(binding.target) != 1:
             continue
-        tile = _tile_of(substitute_names(binding.value, values))
+        tile = tile_index(substitute_names(binding.value, values))
         axes = launch.axes or ()
         if tile is None or tile[0] >= len(axes) or called_name(axes[tile[0]]) != "triton.cdiv":
             continue
@@ -193,25 +197,6 @@ def _scalar_values(launch: Launch) -> dict[str, cst.BaseExpression]:
         if not calls_within(whole, "tl.load", "tl.arange"):
             values[binding.target] = whole
     return values
-
-
-def _tile_of(node: cst.BaseExpression) -> tuple[int, str] | None:
-    """Return the axis and block of ``tl.program_id(axis) * BLOCK + tl.arange(0, BLOCK)``."""
-    if not is_operation(node, cst.Add):
-        return None
-    for one, other in ((node.left, node.right), (node.right, node.left)):
-        if called_name(other) != "tl.arange" or not isinstance(one, cst.BinaryOperation):
-            continue
-        end = argument_of(other, 1, "end")
-        sides = [one.left, one.right]
-        ids = [side for side in sides if called_name(side) == "tl.program_id"]
-        if end is None or len(ids) != 1 or not isinstance(one.operator, cst.Multiply):
-            continue
-        rest = sides[1 - sides.index(ids[0])]
-        axis = program_axis(ids[0])
-        if axis is not None and render_code(rest) == render_code(end):
-            return axis, render_code(end)
-    return None
 
 
 def divisors_of(launch: Launch, name: str) -> list[str]:
@@ -267,21 +252,13 @@ class _Tiling:
         node = without_param(node, flat.block)
         constants = [self._high, self._wide]
         node = with_params(node, added=[self._count], constants=constants)
-        arguments = {n: v for n, v in arguments_of(launch).items() if n != flat.block}
-        arguments |= {self._count: rows, self._high: self._high, self._wide: self._wide}
-        order = [param.name.value for param in node.params.params]
         tiles = f"triton.cdiv({rows}, {self._high}) * triton.cdiv({width}, {self._wide})"
-        statement = launch_line(
-            launch.function.name,
-            grid_with(launch.axes or (), flat.axis, tiles),
-            {name: arguments[name] for name in order if name in arguments},
-            options_of(launch),
-            {*launch.function.constants, *constants},
-        ).with_changes(leading_lines=launch.statement.leading_lines)
-        return changed_text(
+        return relaunched(
             self._text,
-            functions={launch.function.name: node},
-            launches=[(launch.statement, [statement])],
+            launch,
+            node,
+            grid=grid_with(launch.axes or (), flat.axis, tiles),
+            arguments={self._count: rows, self._high: self._high, self._wide: self._wide},
             parameters=[
                 Parameter(self._high, self._shape[0], _ROWS),
                 Parameter(self._wide, self._shape[1], _COLUMNS),
@@ -414,7 +391,7 @@ class _Tiling:
                 if mask is None or any(calls_within(arg, *kinds) for arg in child_nodes(call)):
                     return None
                 if mask:
-                    pairs.append((call, _with_mask(call, _place_of_mask(call), mask)))
+                    pairs.append((call, with_mask(call, mask)))
             statement = replace_each(statement, pairs)
         return statement
 
@@ -424,7 +401,7 @@ class _Tiling:
         ``None`` if it is about more than the place is.
         """
         axes = self._axes_of(call.args[0].value)
-        mask = argument_of(call, _place_of_mask(call), "mask")
+        mask = mask_of(call)
         limits = {self._row: f"{self._row} < {self._count}"}
         limits[self._column] = f"{self._column} < {self._divisor}"
         inside = " & ".join(f"({limits[axis]})" for axis in sorted(axes))
@@ -454,29 +431,9 @@ def _factor_codes(product: cst.BaseExpression) -> list[str]:
 
 def _without_factor(product: cst.BaseExpression, factor: str) -> str:
     """Return a product without one of its factors, as code; empty if it has no such one."""
-    if not is_operation(product, cst.Multiply):
-        return ""
-    for one, other in ((product.left, product.right), (product.right, product.left)):
+    for one, other in both_orders(product, cst.Multiply):
         if plain_code(one) == plain_code(parse_expression(factor)):
             return render_code(parenthesized(other))
         if inner := _without_factor(one, factor):
             return f"({inner} * {render_code(parenthesized(other))})"
     return ""
-
-
-def _place_of_mask(call: cst.Call) -> int:
-    return 1 if called_name(call) == "tl.load" else 2
-
-
-def _with_mask(call: cst.Call, at: int, mask: str) -> cst.Call:
-    """Return an access with another mask."""
-    parts = []
-    for index, arg in enumerate(call.args):
-        word = "" if arg.keyword is None else arg.keyword.value
-        if word != "mask" and (word or index != at):
-            parts.append(f"{word}={render_code(arg.value)}" if word else render_code(arg.value))
-        if index == at - 1:
-            parts.append(f"mask={mask}")
-    if len(call.args) > at + 1 and call.args[at + 1].keyword is None:
-        parts[at + 1] = f"other={parts[at + 1]}"
-    return cst.ensure_type(parse_expression(f"{called_name(call)}({', '.join(parts)})"), cst.Call)

@@ -28,7 +28,7 @@ from solkit.tuner.proposers.rewriter._assignments import (
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._lift import scalar_names, without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
-from solkit.tuner.proposers.rewriter._memory import WRITES
+from solkit.tuner.proposers.rewriter._memory import WRITES, mask_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -40,20 +40,20 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    compound_statement,
     count_uses,
     free_name,
+    names_read_first,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
-    parse_statement,
     parse_statements,
     range_loop,
     render_code,
     replace_each,
     single_assignment,
     substitute_names,
-    with_body,
     with_each,
 )
 from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError, offset_products
@@ -142,7 +142,7 @@ def _flat_loop(function: JitFunction, outer: Loop, after: Body) -> cst.BaseState
     nest = _nest(function, outer, after)
     if nest is None or not _is_masked(nest) or not _is_neutral(nest) or _mixes(nest):
         return None
-    read = _may_be_read(after)
+    read = names_read_first(after)
     carried = {name for name, _ in _updates(nest)}
     if read & ({nest.row, *assigned_names(*nest.ahead), *assigned_names(*nest.body)} - carried):
         return None
@@ -163,22 +163,6 @@ def _is_reduced(name: str, value: cst.BaseExpression, after: Body) -> bool:
     return whole == sum(count_uses(statement, name) for statement in after)
 
 
-def _may_be_read(after: Body) -> set[str]:
-    """Return names that statements read, but for those that are surely assigned before."""
-    read, written = set[str](), set[str]()
-    for statement in after:
-        binding, loop = single_assignment(statement), range_loop(statement)
-        if binding is not None:
-            read |= names_within(binding.value) - written
-            written.add(binding.target)
-        elif loop is not None:
-            read |= names_within(loop.node.iter) - written
-            read |= _may_be_read(loop.body) - written - {loop.name}
-        else:
-            read |= names_within(statement) - written
-    return read
-
-
 def _nest(function: JitFunction, outer: Loop, after: Body) -> _Nest | None:
     if (render_code(outer.start), render_code(outer.step)) != ("0", "1"):
         return None
@@ -190,7 +174,7 @@ def _nest(function: JitFunction, outer: Loop, after: Body) -> _Nest | None:
     row = None if inner is None else as_blocked_loop(inner, function)
     if inner is None or row is None or not all(map(single_assignment, ahead)):
         return None
-    if inner.name in _may_be_read(after):
+    if inner.name in names_read_first(after):
         return None
     written = {outer.name, *assigned_names(*outer.body)}
     sizes = (outer.stop, row.bound)
@@ -289,20 +273,16 @@ def _is_masked(nest: _Nest) -> bool:
         return False
     if any(calls_within(s, *_REDUCTIONS, "tl.arange") for s in nest.ahead):
         return False
-    return all(_is_within(_mask_of(c), nest) for s in nest.body for c in _accesses(s))
+    return all(_is_within(mask_of(c), nest) for s in nest.body for c in _accesses(s))
 
 
 def _reads_early(ahead: Body) -> bool:
     """Tell whether a row takes a value from the row before."""
-    return bool(_may_be_read(ahead) & set(assigned_names(*ahead)))
+    return bool(names_read_first(ahead) & set(assigned_names(*ahead)))
 
 
 def _accesses(statement: cst.BaseStatement) -> list[cst.Call]:
     return calls_within(statement, "tl.load", *WRITES)
-
-
-def _mask_of(call: cst.Call) -> cst.BaseExpression | None:
-    return argument_of(call, 1 if called_name(call) == "tl.load" else 2, "mask")
 
 
 def _is_within(mask: cst.BaseExpression | None, nest: _Nest) -> bool:
@@ -316,7 +296,7 @@ def _is_within(mask: cst.BaseExpression | None, nest: _Nest) -> bool:
 
 def _updates(nest: _Nest) -> list[tuple[str, cst.BaseExpression]]:
     """Return the names that the inner loop carries, and their new values."""
-    carried = _may_be_read(nest.body) & set(assigned_names(*nest.body))
+    carried = names_read_first(nest.body) & set(assigned_names(*nest.body))
     bindings = assignments_in(nest.body)
     return [(a.target, a.value) for a in bindings if a.target in carried]
 
@@ -408,17 +388,14 @@ def _written(function: JitFunction, nest: _Nest) -> cst.BaseStatement:
     if "int64" not in render_code(function.node):  # terms in another order may need fewer bits
         rest = [_contiguous(statement, nest) for statement in rest]
     used = _used(head + ahead, rest)
-    loop = cst.ensure_type(
-        parse_statement(f"for {start} in range(0, {total}, {nest.block}):\n    pass\n"), cst.For
-    )
-    return with_body(loop, [*used, *rest])
+    return compound_statement(f"for {start} in range(0, {total}, {nest.block})", [*used, *rest])
 
 
 def _masked_loads(statement: cst.BaseStatement, inside: str) -> list[Swap]:
     """Return a row's own loads with the mask of elements."""
     pairs: list[Swap] = []
     for call in calls_within(statement, "tl.load"):
-        mask = _mask_of(call)
+        mask = mask_of(call)
         if mask is None:
             args = [render_code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in call.args]
             code = f"tl.load({', '.join([args[0], f'mask={inside}', 'other=0', *args[1:]])})"

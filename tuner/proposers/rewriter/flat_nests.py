@@ -31,11 +31,11 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    compound_statement,
     free_name,
     names_read_first,
     names_within,
     parse_expression,
-    parse_statement,
     parse_statements,
     range_loop,
     render_code,
@@ -146,5 +146,5 @@ def _written(levels: Sequence[_Level], body: Body, taken: set[str]) -> cst.BaseS
     # of two counts below 0 the product is above
     trips = [t if t.isdigit() else f"tl.maximum({t}, 0)" for t in (v.trips for v in levels[1:])]
     total = " * ".join([levels[0].trips, *trips])
-    loop = cst.ensure_type(parse_statement(f"for {whole} in range({total}):\n    pass\n"), cst.For)
-    return with_body(loop, [*parse_statements("\n".join(lines) + "\n"), *body])
+    own = parse_statements("\n".join(lines) + "\n")
+    return compound_statement(f"for {whole} in range({total})", [*own, *body])

@@ -47,7 +47,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import call_args
+from solkit.tuner.proposers.rewriter._operations import both_orders, call_args
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._shapes import Shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
@@ -201,9 +201,9 @@ class _FullTrip:
 
     def _plain(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """Return a choice, a load or a combined mask without what is known in it."""
-        if isinstance(node, cst.BinaryOperation) and _is_combined(node):
-            for one, other in ((node.left, node.right), (node.right, node.left)):
-                if self._truth(one) is _NEUTRAL[type(node.operator)] and self._truth(other) is None:
+        for operator, neutral in _NEUTRAL.items():
+            for one, other in both_orders(node, operator):
+                if self._truth(one) is neutral and self._truth(other) is None:
                     return parenthesized(self._inner(other, _conjuncts(other)))
         if not isinstance(node, cst.Call):
             return node

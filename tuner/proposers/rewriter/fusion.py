@@ -54,10 +54,10 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     call_args,
     conjuncts,
     converted_value,
-    is_operation,
 )
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -421,14 +421,13 @@ def _without_base(pointer: cst.BaseExpression, base: str) -> cst.BaseExpression:
     """
     if isinstance(pointer, cst.Name) and pointer.value == base:
         return cst.Integer("0")
-    if is_operation(pointer, cst.Add):
-        for one, other in ((pointer.left, pointer.right), (pointer.right, pointer.left)):
-            if base in names_within(one) and base not in names_within(other):
-                inner = _without_base(one, base)
-                if isinstance(inner, cst.Integer):
-                    return other
-                text = f"{render_code(parenthesized(inner))} + {render_code(parenthesized(other))}"
-                return parse_expression(text)
+    for one, other in both_orders(pointer, cst.Add):
+        if base in names_within(one) and base not in names_within(other):
+            inner = _without_base(one, base)
+            if isinstance(inner, cst.Integer):
+                return other
+            text = f"{render_code(parenthesized(inner))} + {render_code(parenthesized(other))}"
+            return parse_expression(text)
     raise OtherOffsetError(render_code(pointer))
 
 

@@ -21,16 +21,15 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    compound_statement,
     names_within,
     nodes_within,
     parse_statement,
-    parse_statements,
     render_code,
     replace_each,
     single_assignment,
     statements_of,
     substitute_names,
-    with_body,
     with_each,
 )
 from solkit.tuner.proposers.rewriter._operations import call_args
@@ -319,11 +318,9 @@ def _with_own_names(body: Body, own: str, attributes: set[str]) -> list[cst.Base
 def _function(
     node: cst.ClassDef, method: cst.FunctionDef, params: Sequence[cst.Param], body: Body
 ) -> cst.FunctionDef:
-    function = cst.ensure_type(
-        parse_statements("def f():\n    pass\n")[0], cst.FunctionDef
-    ).with_changes(
+    function = cst.ensure_type(compound_statement("def f()", body), cst.FunctionDef)
+    return function.with_changes(
         name=cst.Name(f"{node.name.value}_call"),
         params=method.params.with_changes(params=list(params)),
         leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)],
     )
-    return with_body(function, body)

@@ -44,6 +44,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     call_args,
     comparison_parts,
     is_operation,
@@ -254,9 +255,7 @@ class _RewrittenTrip:
         """Return what is left of a product without a quotient's last value."""
         if self._is_row(node, quotient.name, axis):
             return cst.Float("1.0")
-        if not is_operation(node, cst.Multiply):
-            return None
-        sides = ((node.left, node.right), (node.right, node.left))
+        sides = both_orders(node, cst.Multiply)
         return next((b for a, b in sides if self._is_row(a, quotient.name, axis)), None)
 
     def _carried_in(self, node: cst.CSTNode) -> set[str]:
@@ -298,9 +297,7 @@ class _RewrittenTrip:
 
     def _fused(self, value: cst.BaseExpression, place: int) -> cst.BaseExpression:
         for node in nodes_within(value):
-            if not is_operation(node, cst.Multiply):
-                continue
-            for one, other in ((node.left, node.right), (node.right, node.left)):
+            for one, other in both_orders(node, cst.Multiply):
                 if (new := self._relative(one, other, place)) is not None:
                     return self._fused(replace_each(value, [(node, parenthesized(new))]), place)
         return value

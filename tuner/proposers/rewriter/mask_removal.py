@@ -9,16 +9,12 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
-    changed_text,
-    guarded_launch,
-    launch_line,
-    options_of,
     own_grid,
     renamed_function,
     tile_constants,
 )
 from solkit.tuner.proposers.rewriter._masks import without_mask
+from solkit.tuner.proposers.rewriter._memory import mask_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
@@ -57,6 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     in_launcher,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._shapes import broadcast_shapes, operand_shapes
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
@@ -112,8 +109,7 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
     needed: dict[str, tuple[str, str]] = {}
     pairs: list[Swap] = []
     for call in calls_within(function.node, "tl.load", "tl.store"):
-        place = 1 if called_name(call) == "tl.load" else 2
-        mask = argument_of(call, place, "mask")
+        mask = mask_of(call)
         if mask is None:
             continue
         kept = list[str]()
@@ -136,15 +132,8 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
         return ""
     name = text.fresh(f"{function.name}_even")
     node = renamed_function(function, name, statements_of(replace_each(function.node, pairs)))
-    statement = launch_line(
-        name, own_grid(launch), arguments_of(launch), options_of(launch), function.constants
-    )
     condition = " and ".join(dict.fromkeys(test for test in tests if test is not None))
-    return changed_text(
-        text,
-        added={function.name: [node]},
-        launches=[(launch.statement, guarded_launch(condition, statement, launch.statement))],
-    )
+    return relaunched(text, launch, node, grid=own_grid(launch), condition=condition)
 
 
 def _by_test(conditions: list[tuple[str, str]]) -> dict[str, tuple[str, str]]:

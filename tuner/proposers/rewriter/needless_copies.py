@@ -21,7 +21,7 @@ import libcst as cst
 
 from solkit.core import KernelAnalysis
 from solkit.tuner.proposers.rewriter._assignments import assignments_in, single_values
-from solkit.tuner.proposers.rewriter._edit import arguments_of, launch_line, options_of, with_params
+from solkit.tuner.proposers.rewriter._edit import with_params
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -61,6 +61,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
@@ -634,15 +635,7 @@ def _with_two_tensors(copy: _Copy) -> str:
         pairs.append((load, load.with_changes(args=args)))
     node = with_params(replace_each(function.node, pairs), [other])
     code = render_code(copy.value)
-    arguments = {**arguments_of(launch), other: code}
-    ordered = {
-        p.name.value: arguments[p.name.value]
-        for p in node.params.params
-        if p.name.value in arguments
-    }
-    line = launch_line(
-        function.name, render_code(launch.grid), ordered, options_of(launch), function.constants
-    )
+    line = launched(launch, node, arguments={other: code})
     empty = parse_statement(f"{copy.name} = torch.empty_like({code})")
     swaps: dict[int, list[cst.CSTNode]] = {id(s): [] for s in copy.statements[1:]}
     swaps |= {id(copy.statements[0]): [empty], id(launch.statement): [line]}

@@ -60,6 +60,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     call_args,
     converted_value,
     is_operation,
@@ -413,13 +414,10 @@ def _scale_by_peak(node: cst.BaseExpression, peak: str) -> bool:
         if minus and isinstance(power, cst.BinaryOperation):
             return render_code(power.right) == peak and peak not in names_within(power.left)
         return False
-    if is_operation(node, cst.Multiply):
-        sides = (node.left, node.right)
-        return any(
-            _scale_by_peak(one, peak) and peak not in names_within(other)
-            for one, other in (sides, sides[::-1])
-        )
-    return False
+    return any(
+        _scale_by_peak(one, peak) and peak not in names_within(other)
+        for one, other in both_orders(node, cst.Multiply)
+    )
 
 
 def _online_softmax(

@@ -17,11 +17,8 @@ from solkit.tuner.proposers.rewriter._assignments import (
 )
 from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
     changed_text,
     guarded_launch,
-    launch_line,
-    options_of,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
@@ -67,6 +64,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_integer,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
@@ -121,13 +119,7 @@ def _with_guards(text: KernelText, source: str, conditions: Mapping[str, tuple[s
         (launch,) = changed.launches_of(name)
         old = text.functions[name]
         old_node = renamed_function(old, changed.fresh(f"{name}_scaled"), old.body)
-        kept = launch_line(
-            old_node.name.value,
-            render_code(launch.grid),
-            arguments_of(launch),
-            options_of(launch),
-            launch.function.constants,
-        )
+        kept = launched(launch, old_node)
         guarded = guarded_launch(" and ".join(conditions[name]), launch.statement, kept)
         source = changed_text(
             changed, added={name: [old_node]}, launches=[(launch.statement, guarded)]

@@ -13,11 +13,8 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
     changed_tree,
     grid_constants,
-    launch_line,
-    options_of,
     with_params,
 )
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -41,6 +38,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, read_module
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._shapes import mixes_lengths
 from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter.loop_ends import neutral_ends
@@ -59,12 +57,7 @@ def with_own_steps(text: KernelText, launch: Launch) -> KernelText:
         node = with_params(with_body(function.node, body), constants=[step])
         if mixes_lengths(replace(function, node=node), block, step):
             continue
-        arguments = {**arguments_of(launch), step: render_code(launch.arguments[block])}
-        order = [param.name.value for param in node.params.params]
-        ordered = {name: arguments[name] for name in order if name in arguments}
-        constants = {*function.constants, step}
-        grid = render_code(launch.grid)
-        line = launch_line(function.name, grid, ordered, options_of(launch), constants)
+        line = launched(launch, node, arguments={step: render_code(launch.arguments[block])})
         changed = changed_tree(
             text, functions={function.name: node}, launches=[(launch.statement, [line])]
         )

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
-    changed_text,
-    guarded_launch,
-    launch_line,
-    options_of,
     renamed_function,
     with_params,
 )
@@ -41,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     in_launcher,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.operands import with_products
@@ -98,22 +95,9 @@ def _with_axes(text: KernelText, launch: Launch) -> str:
         width: f"max({_LEAST}, triton.next_power_of_2({size}))"
         for width, size in zip(widths, sizes, strict=True)
     }
-    order = [param.name.value for param in node.params.params]
-    arguments = {**arguments_of(launch), **sized}
-    launched = launch_line(
-        fresh,
-        render_code(launch.grid),
-        {key: arguments[key] for key in order if key in arguments},
-        options_of(launch),
-        {*function.constants, *widths},
-    )
     limits = [size for size in dict.fromkeys(sizes) if not _is_short(size)]
     condition = " and ".join(f"{size} <= {_LONGEST}" for size in limits)
-    if condition:
-        statements = guarded_launch(condition, launched, launch.statement)
-    else:
-        statements = [launched.with_changes(leading_lines=launch.statement.leading_lines)]
-    source = changed_text(text, added={name: [node]}, launches=[(launch.statement, statements)])
+    source = relaunched(text, launch, node, arguments=sized, condition=condition)
     return _with_products(source, fresh)
 
 
@@ -194,12 +178,8 @@ def _with_axis(function: JitFunction, loop: Loop, width: str, text: KernelText) 
     # names ahead of the loop keep their axes: the body is lifted together with them
     lifted = lifted_body([*before, *loop.body], [loop.name], width, mask, text.functions)
     body = [*lifted[: len(before)], *head, *lifted[len(before) :], *function.body[place + 1 :]]
-    return JitFunction(
-        with_body(function.node, body),
-        function.params,
-        frozenset({*function.constants, width}),
-        function.tuned,
-    )
+    constants = frozenset({*function.constants, width})
+    return replace(function, node=with_body(function.node, body), constants=constants)
 
 
 def _with_products(source: str, name: str) -> str:

@@ -10,12 +10,8 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
     axis_name,
-    changed_text,
     device_tensor,
-    launch_line,
-    options_of,
     with_named_programs,
     with_params,
 )
@@ -23,6 +19,7 @@ from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     calls_within,
+    compound_statement,
     parenthesized,
     parse_statement,
     render_code,
@@ -30,6 +27,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
@@ -82,28 +80,16 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     per_sm = text.fresh("PROGRAMS_PER_SM")
     body = _loop_over_programs(function.body, indices, counts, text.fresh("tile"))
     node = with_params(with_body(function.node, body), added=counts)
-    sizes = [render_code(axis) for axis in axes]
-    arguments = {**arguments_of(launch), **dict(zip(counts, sizes, strict=True))}
-    order = [param.name.value for param in node.params.params]
     total = " * ".join(render_code(parenthesized(axis)) for axis in axes)
     sms = text.fresh("sms")
     device = f"torch.cuda.get_device_properties({tensor}.device)"
-    launched = [
-        parse_statement(f"{sms} = {device}.multi_processor_count").with_changes(
-            leading_lines=launch.statement.leading_lines
-        ),
-        launch_line(
-            function.name,
-            f"(min({total}, {sms} * {per_sm}),)",
-            {name: arguments[name] for name in order if name in arguments},
-            options_of(launch),
-            function.constants,
-        ),
-    ]
-    return changed_text(
+    return relaunched(
         text,
-        functions={function.name: node},
-        launches=[(launch.statement, launched)],
+        launch,
+        node,
+        grid=f"(min({total}, {sms} * {per_sm}),)",
+        arguments=dict(zip(counts, map(render_code, axes), strict=True)),
+        before=[parse_statement(f"{sms} = {device}.multi_processor_count")],
         parameters=[Parameter(per_sm, _FEW, _PER_SM)],
     )
 
@@ -112,9 +98,7 @@ def _loop_over_programs(
     body: list[cst.BaseStatement], indices: list[str], counts: list[str], tile: str
 ) -> list[cst.BaseStatement]:
     total = " * ".join(counts)
-    loop = parse_statement(
-        f"for {tile} in range(tl.program_id(0), {total}, tl.num_programs(0)):\n    pass\n"
-    )
+    over = f"range(tl.program_id(0), {total}, tl.num_programs(0))"
     if len(indices) == 1:
         head = [parse_statement(f"{indices[0]} = {tile}")]
     else:
@@ -123,4 +107,4 @@ def _loop_over_programs(
             parse_statement(f"{indices[1]} = {tile} // {counts[0]}"),
         ]
     rest = without_assignments(body, indices)
-    return [with_body(loop, [*head, *rest])]
+    return [compound_statement(f"for {tile} in {over}", [*head, *rest])]

@@ -6,19 +6,14 @@ the same places in all trips, or the counts of a small table's bins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
-    changed_text,
     grid_with,
-    guarded_launch,
-    launch_line,
-    options_of,
     program_axis,
     with_params,
 )
@@ -31,6 +26,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    compound_statement,
     expression_statement,
     free_name,
     integer_literal,
@@ -46,8 +42,9 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._operations import nested_operands
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, launcher_definition
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
@@ -191,7 +188,7 @@ def _addition_in(
         return None
     pointer, value = call.args[0].value, argument_of(call, 1, "val")
     mask = argument_of(call, 2, "mask")
-    terms = _terms(pointer)
+    terms = [render_code(term) for term in nested_operands(pointer, cst.Add)]
     bases = [term for term in terms if term in launch.function.params]
     if value is None or len(bases) != 1 or not _is_used_only_here(launch, bases[0], body):
         return None
@@ -223,12 +220,6 @@ def _addition_in(
         return _Addition(*parts, name, row, counted)
     small = _Addition(*parts, str(bins), row)
     return small if bins <= small.most_bins else None
-
-
-def _terms(node: cst.BaseExpression) -> list[str]:
-    if is_operation(node, cst.Add):
-        return [*_terms(node.left), *_terms(node.right)]
-    return [render_code(node)]
 
 
 def _is_used_only_here(launch: Launch, base: str, body: Body) -> bool:
@@ -295,14 +286,8 @@ def _written(
             mask = f", mask={addition.mask}" if addition.mask else ""
             pointer = addition.base + (f" + {addition.offset}" if zero else "")
             finish.append(f"tl.atomic_add({pointer}, {total}{mask})")
-    loop = cst.ensure_type(
-        parse_statement(
-            f"for {index} in range({_PROGRAM}({axis}), {count}, tl.num_programs({axis})):\n"
-            "    pass\n"
-        ),
-        cst.For,
-    )
-    trips = with_each(with_body(loop, rest), swaps)
+    over = f"range({_PROGRAM}({axis}), {count}, tl.num_programs({axis}))"
+    trips = with_each(compound_statement(f"for {index} in {over}", rest), swaps)
     body = [*ahead, *begin, trips, *map(parse_statement, finish)]
     counted = {a.bins: a.counted for a in additions if a.counted}
     node = with_params(
@@ -311,7 +296,7 @@ def _written(
     passed = {count: render_code((launch.axes or ())[axis]), **counted, **constants}
     limits = [f"{a.counted} <= {a.most_bins}" for a in additions if a.counted]
     few = Parameter(programs, *_programs(facts))
-    return _with_few_programs(text, launch, axis, node, (passed, set(constants), limits), few)
+    return _with_few_programs(text, launch, axis, node, passed, limits, few)
 
 
 def _programs(facts: Facts) -> tuple[int, tuple[int, ...]]:
@@ -323,38 +308,24 @@ def _with_few_programs(
     launch: Launch,
     axis: int,
     node: cst.FunctionDef,
-    added: tuple[dict[str, str], set[str], list[str]],
+    passed: Mapping[str, str],
+    limits: Sequence[str],
     programs: Parameter,
 ) -> str:
     """Return the file whose launch has a parameter's number of programs along an axis.
 
-    What is added: arguments, which of them are compile-time constants, and conditions: where one
-    does not hold, the original is launched.
+    It passes further arguments. Where a limit does not hold, the original is launched.
     """
-    axes, (passed, new_constants, limits) = launch.axes or (), added
-    size, function = render_code(axes[axis]), launch.function
-    order = [param.name.value for param in node.params.params]
-    arguments = {**arguments_of(launch), **passed}
-    name = text.fresh(f"{function.name}_by_bins") if limits else function.name
-    statement = launch_line(
-        name,
-        grid_with(axes, axis, f"min({size}, {programs.name})"),
-        {name: arguments[name] for name in order if name in arguments},
-        options_of(launch),
-        {*function.constants, *new_constants},
-    ).with_changes(leading_lines=launch.statement.leading_lines)
+    axes = launch.axes or ()
     if limits:
-        both = guarded_launch(" and ".join(limits), statement, launch.statement)
-        return changed_text(
-            text,
-            added={function.name: [node.with_changes(name=cst.Name(name))]},
-            launches=[(launch.statement, both)],
-            parameters=[programs],
-        )
-    return changed_text(
+        node = node.with_changes(name=cst.Name(text.fresh(f"{launch.function.name}_by_bins")))
+    return relaunched(
         text,
-        functions={launch.function.name: node},
-        launches=[(launch.statement, [statement])],
+        launch,
+        node,
+        grid=grid_with(axes, axis, f"min({render_code(axes[axis])}, {programs.name})"),
+        arguments=passed,
+        condition=" and ".join(limits),
         parameters=[programs],
     )
 

@@ -23,8 +23,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     has_assignment,
     in_place_of,
-    launch_line,
-    options_of,
     with_params,
     without_param,
 )
@@ -72,6 +70,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._roots import (
     ALLOCATORS,
     TENSOR_QUERIES,
@@ -472,23 +471,16 @@ def _rewritten_file(
     plain = [name for name in inlined.params if name not in inlined.constants]
     constants = [name for name in inlined.params if name in inlined.constants]
     node = with_params(without_param(node, dropped), added=plain, constants=constants)
-    arguments = {**arguments_of(product), **inlined.params}
-    order = [param.name.value for param in node.params.params]
-    statement = launch_line(
-        product.function.name,
-        render_code(product.grid),
-        {name: arguments[name] for name in order if name in arguments},
-        options_of(product),
-        {*product.function.constants, *constants},
-    ).with_changes(leading_lines=product.statement.leading_lines)
+    statement = launched(product, node, arguments=inlined.params).with_changes(
+        leading_lines=product.statement.leading_lines
+    )
     other = between.second if product.statement is between.first.statement else between.first
     launches: list[tuple[cst.CSTNode, Body]] = [
         (between.first.statement, []),
         (between.second.statement, [statement]),
     ]
     allocation = between.allocation
-    passed = {name: code for name, code in arguments.items() if name in order}
-    is_passed = any(between.name in names_within(parse_expression(c)) for c in passed.values())
+    is_passed = between.name in names_within(statement)
     if dropped is not None and allocation and not is_passed and not between.needs_tensor():
         launches.append((allocation, []))
     return changed_text(

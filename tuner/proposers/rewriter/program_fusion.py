@@ -44,7 +44,7 @@ from solkit.tuner.proposers.rewriter._loop_values import (
     loop_value,
     without_stores,
 )
-from solkit.tuner.proposers.rewriter._memory import hides_access, touches_memory
+from solkit.tuner.proposers.rewriter._memory import hides_access, mask_of, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -673,7 +673,7 @@ def _access_of(
 
 
 def _mask_code(call: cst.Call, scope: Scope, arguments: Mapping[str, str]) -> str | None:
-    mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
+    mask = mask_of(call)
     if mask is None:
         return ""
     mask = _expanded(mask, scope)

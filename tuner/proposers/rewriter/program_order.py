@@ -11,12 +11,7 @@ from solkit.tuner.proposers.rewriter._assignments import without_assignments
 from solkit.tuner.proposers.rewriter._edit import (
     MOST_OF_AXIS,
     Parameter,
-    arguments_of,
     axis_name,
-    changed_text,
-    guarded_launch,
-    launch_line,
-    options_of,
     program_axis,
     renamed_function,
     with_named_programs,
@@ -41,6 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import divisions_of
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 
 _GROUPS = (1, 2, 4, 8, 16)
 _GROUP = 8
@@ -69,20 +65,8 @@ class Grouped:
             if body is None:
                 continue
             node = with_params(with_body(function.node, body), constants=[group])
-            arguments = {**arguments_of(launch), group: group}
-            launched = launch_line(
-                function.name,
-                render_code(launch.grid),
-                arguments,
-                options_of(launch),
-                {*function.constants, group},
-            ).with_changes(leading_lines=launch.statement.leading_lines)
-            source = changed_text(
-                text,
-                functions={function.name: node},
-                launches=[(launch.statement, [launched])],
-                parameters=[Parameter(group, _GROUP, _GROUPS)],
-            )
+            tuned = Parameter(group, _GROUP, _GROUPS)
+            source = relaunched(text, launch, node, arguments={group: group}, parameters=[tuned])
             why = facts.explain_factors("extra traffic")
             yield Variant(
                 source,
@@ -198,19 +182,10 @@ class Swapped:
             program_ids = calls_within(function.node, "tl.program_id")
             if len(program_ids) != len(swapped) or calls_within(function.node, "tl.num_programs"):
                 continue
-            name = text.fresh(f"{function.name}_swapped")
+            node = renamed_function(function, text.fresh(f"{function.name}_swapped"), body)
             grid = f"({render_code(axes[1])}, {render_code(axes[0])})"
-            launched = launch_line(
-                name, grid, arguments_of(launch), options_of(launch), function.constants
-            )
             condition = f"{render_code(parenthesized(axes[0]))} <= {MOST_OF_AXIS}"
-            source = changed_text(
-                text,
-                added={function.name: [renamed_function(function, name, body)]},
-                launches=[
-                    (launch.statement, guarded_launch(condition, launched, launch.statement))
-                ],
-            )
+            source = relaunched(text, launch, node, grid=grid, condition=condition)
             why = facts.explain_factors("extra traffic")
             yield Variant(
                 source,

@@ -16,16 +16,12 @@ from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
-    changed_text,
     grid_with,
-    guarded_launch,
-    launch_line,
-    options_of,
     program_axis,
     renamed_function,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._memory import is_write
+from solkit.tuner.proposers.rewriter._memory import is_write, mask_of
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
@@ -35,6 +31,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    compound_statement,
     count_uses,
     expand_names,
     expression_statement,
@@ -54,6 +51,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.operands import without_widening
@@ -199,7 +197,7 @@ def _is_masked(function: JitFunction, block: str) -> bool:
     values = _values(function.body)
     for call in calls_within(function.node, "tl.load", _ADD):
         pointer = expand_names(call.args[0].value, values.get)
-        mask = argument_of(call, 1 if called_name(call) == "tl.load" else 2, "mask")
+        mask = mask_of(call)
         if not _has_range(pointer, block):
             continue
         if mask is None or not _bounds(expand_names(mask, values.get), block):
@@ -261,13 +259,11 @@ def _body(
     trip = [s for s in body if s not in loops] + inner
     added = _added(scatter, (sums, at), taken)
     swaps = {id(scatter.statement): added}
-    walk = parse_statement(
-        f"for {index} in range({_PROGRAM}(0), {count}, tl.num_programs(0)):\n    pass\n"
-    )
+    head = f"for {index} in range({_PROGRAM}(0), {count}, tl.num_programs(0))"
     trips = [replace_each(s, pairs) for s in trip]
     statements = [t if o is not scatter.statement else o for t, o in zip(trips, trip, strict=True)]
-    single = with_body(walk, trips)
-    walk = with_each(with_body(walk, statements), swaps)
+    single = compound_statement(head, trips)
+    walk = with_each(compound_statement(head, statements), swaps)
     begin = parse_statements(
         f"{at} = tl.arange(0, {bins})\n{sums} = tl.zeros(({bins}, {scatter.columns}), tl.float32)\n"
     )
@@ -331,20 +327,13 @@ def _with_launch(
         return ""
     blocks = _with_size((launch.axes or ())[0], arguments[scatter.rows], sizes[scatter.rows])
     slots = f"max(triton.next_power_of_2({scatter.slots}), {_LEAST_SIDE})"
-    arguments |= {**sizes, count: blocks, bins: slots, limit: scatter.slots}
-    order = [param.name.value for param in node.params.params]
-    statement = launch_line(
-        node.name.value,
-        grid_with(launch.axes or (), 0, f"min({blocks}, {programs.name})"),
-        {name: arguments[name] for name in order if name in arguments},
-        options_of(launch),
-        {*launch.function.constants, bins},
-    )
-    condition = f"{slots} * {sizes[scatter.columns]} <= {_MOST_SUMS}"
-    return changed_text(
+    return relaunched(
         text,
-        added={launch.function.name: [node]},
-        launches=[(launch.statement, guarded_launch(condition, statement, launch.statement))],
+        launch,
+        node,
+        grid=grid_with(launch.axes or (), 0, f"min({blocks}, {programs.name})"),
+        arguments={**sizes, count: blocks, bins: slots, limit: scatter.slots},
+        condition=f"{slots} * {sizes[scatter.columns]} <= {_MOST_SUMS}",
         parameters=[programs],
     )
 

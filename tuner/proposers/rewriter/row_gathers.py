@@ -18,19 +18,16 @@ mean, is summed up by the same loop.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
     changed_text,
     device_tensor,
     grid_axis,
     guarded_launch,
-    launch_line,
-    options_of,
     renamed_function,
     with_params,
     without_param,
@@ -45,6 +42,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    compound_statement,
     expand_names,
     expression_statement,
     integer_literal,
@@ -63,10 +61,12 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     compared_sides,
     conjuncts,
     is_operation,
     is_zero,
+    nested_operands,
 )
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -74,6 +74,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     is_changed_between,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import all_names, argument_bases
 from solkit.tuner.proposers.rewriter.fusion import is_harmless
@@ -396,7 +397,7 @@ def _fits_grid(launch: Launch, additions: Sequence[_Addition], axis: int) -> boo
 def _row_place(pointer: cst.BaseExpression, values: Values) -> _Place | None:
     """Return a pointer as a place in a row; ``None`` for another one."""
     named, products, columns = list[str](), list[cst.BinaryOperation](), list[cst.BaseExpression]()
-    for term in _terms(pointer):
+    for term in nested_operands(pointer, cst.Add):
         whole = _whole(term, values)
         if calls_within(whole, "tl.arange"):
             columns.append(whole)
@@ -404,7 +405,7 @@ def _row_place(pointer: cst.BaseExpression, values: Values) -> _Place | None:
             named.append(term.value)
         elif is_operation(term, cst.Multiply):
             products.append(cst.ensure_type(term, cst.BinaryOperation))
-    count = len(_terms(pointer))
+    count = len(nested_operands(pointer, cst.Add))
     rows = [name for name in named if _is_loaded(name, values)]
     tensors = [name for name in named if name not in rows]
     if len(tensors) != 1 or len(named) + len(products) + len(columns) != count:
@@ -413,8 +414,7 @@ def _row_place(pointer: cst.BaseExpression, values: Values) -> _Place | None:
         return _Place(tensors[0], rows[0])
     if len(products) != 1 or len(columns) != 1 or rows:
         return None
-    sides = products[0].left, products[0].right
-    for row, length in (sides, sides[::-1]):
+    for row, length in both_orders(products[0], cst.Multiply):
         if isinstance(row, cst.Name) and _is_loaded(row.value, values):
             parts = _columns(columns[0])
             code = compact_code(length)
@@ -430,26 +430,17 @@ def _columns(
     node: cst.BaseExpression,
 ) -> tuple[cst.BaseExpression, cst.BaseExpression, int | None] | None:
     """Return columns, how many there are, and along which axis programs have others."""
-    ranges = [term for term in _terms(node) if called_name(term) == "tl.arange"]
-    firsts = [term for term in _terms(node) if term not in ranges]
+    ranges = [term for term in nested_operands(node, cst.Add) if called_name(term) == "tl.arange"]
+    firsts = [term for term in nested_operands(node, cst.Add) if term not in ranges]
     begin, end = (argument_of(ranges[0], i) if len(ranges) == 1 else None for i in range(2))
     if begin is None or end is None or not is_zero(begin) or len(firsts) > 1:
         return None
     if not firsts:
         return node, end, None
-    if not is_operation(firsts[0], cst.Multiply):
-        return None
-    sides = firsts[0].left, firsts[0].right
-    for program, block in (sides, sides[::-1]):
+    for program, block in both_orders(firsts[0], cst.Multiply):
         if (axis := grid_axis(program)) is not None and plain_code(block) == plain_code(end):
             return node, end, axis
     return None
-
-
-def _terms(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        return [*_terms(node.left), *_terms(node.right)]
-    return [node]
 
 
 def _zeros(launch: Launch, place: _Place) -> cst.BaseStatement | None:
@@ -540,7 +531,7 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
             store, the file is no end in itself.
     """
     text, launch = scatter.text, scatter.launch
-    function, name = launch.function, launch.function.name
+    name = launch.function.name
     names = {key: text.fresh(f"{name}_{key}") for key in ("count", "list", "gather")}
     tables = {key: text.fresh(key) for key in ("counts", "places", "ends", "order")}
     axes = [render_code(axis) for axis in launch.axes or ()]
@@ -557,27 +548,21 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
         f"{tables['order']} = torch.empty({programs}, {int_}, {device})",
     ]
     blocks = f"(triton.cdiv({programs}, {_BLOCK}),)"
-
-    def launched(node: cst.FunctionDef, grid: str) -> cst.BaseStatement:
-        order = [p.name.value for p in node.params.params]
-        arguments = {p: passed[p] for p in order if p in passed}
-        options = options_of(launch) if node is gather else {}
-        return launch_line(node.name.value, grid, arguments, options, function.constants)
-
-    passed = {**arguments_of(launch), **dict(zip(_POINTERS, tables.values(), strict=False))}
+    plain = replace(launch, options={})
+    passed = dict(zip(_POINTERS, tables.values(), strict=False))
     passed["programs"] = programs
     for place, addition in enumerate(scatter.additions):
         size = _size_of(scatter, addition)
         passed[_elements(place)] = size if reader is None else rows
     statements = [
         *map(parse_statement, listed),
-        launched(count, blocks),
+        launched(plain, count, grid=blocks, arguments=passed),
         parse_statement(f"{tables['ends']} = torch.cumsum({tables['counts']}, 0, {int_})"),
-        launched(listing, blocks),
+        launched(plain, listing, grid=blocks, arguments=passed),
     ]
     axes[scatter.axis] = rows
     grid = f"({', '.join(axes)},)" if reader is None else render_code(reader.grid)
-    gathered = launched(gather, grid)
+    gathered = launched(launch, gather, grid=grid, arguments=passed)
     placed = [*statements, *([gathered] if reader is None else [])]
     if scatter.guard and scatter.original is not None:
         placed = guarded_launch(scatter.guard, gathered, scatter.original, statements)
@@ -742,20 +727,17 @@ def _gathering(scatter: _Scatter, name: str, *, is_whole: bool) -> cst.FunctionD
             stores.append(f"{name_} = ({end} - {begin}){times} * {value}")
         masks = []
         if addition.mask is not None and own.columns is not None:
-            parts = _terms(addition.pointer)
+            parts = nested_operands(addition.pointer, cst.Add)
             ranges = (t for t in parts if calls_within(_whole(t, values), "tl.arange"))
             masks.append(f"({render_code(next(ranges))} < {own.length})")
         if is_whole:
-            terms = [render_code(term) for term in _terms(addition.pointer)]
+            terms = [render_code(term) for term in nested_operands(addition.pointer, cst.Add)]
             element = " + ".join(term for term in terms if term != own.param)
             masks.append(f"({element} < {_elements(place)})")
         mask = f", mask={' & '.join(masks)}" if masks else ""
         stores.append(f"tl.store({pointer}, {name_}{mask})")
-    loop = cst.ensure_type(
-        parse_statement(f"for {at} in range({begin}, {end}):\n    pass\n"), cst.For
-    )
-    inner = [*map(parse_statement, [first]), *within, *map(parse_statement, sums)]
-    loop = loop.with_changes(body=cst.IndentedBlock(inner))
+    inner = [parse_statement(first), *within, *map(parse_statement, sums)]
+    loop = compound_statement(f"for {at} in range({begin}, {end})", inner)
     body = [*map(parse_statement, head), *ahead, loop, *map(parse_statement, stores)]
     node = renamed_function(function, name, body)
     elements = map(_elements, range(len(adding) if is_whole else 1))

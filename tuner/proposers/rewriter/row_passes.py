@@ -21,11 +21,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
     changed_text,
-    guarded_launch,
-    launch_line,
-    options_of,
     program_axis,
     renamed_function,
 )
@@ -64,6 +60,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
@@ -149,13 +146,8 @@ def _guarded(
         return ""
     body = _with_plain_places(straight) or straight.function.body
     tests = [f"{render_code(launch.arguments[n])} == {size}" for n, size in assumed.items()]
-    name = text.fresh(f"{function.name}_straight")
-    arguments, options = arguments_of(launch), options_of(launch)
-    grid = render_code(launch.grid)
-    line = launch_line(name, grid, arguments, options, function.constants)
-    guard = guarded_launch(" and ".join(tests), line, launch.statement)
-    added = {function.name: [renamed_function(function, name, body)]}
-    return changed_text(text, added=added, launches=[(launch.statement, guard)])
+    node = renamed_function(function, text.fresh(f"{function.name}_straight"), body)
+    return relaunched(text, launch, node, condition=" and ".join(tests))
 
 
 def _fixed_sizes(text: KernelText, launch: Launch) -> dict[str, int]:

@@ -22,11 +22,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import single_values
 from solkit.tuner.proposers.rewriter._edit import (
     MOST_OF_AXIS,
-    arguments_of,
     changed_text,
-    grid_axis,
-    launch_line,
-    options_of,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._lift import narrowed_access
@@ -52,8 +48,9 @@ from solkit.tuner.proposers.rewriter._nodes import (
     substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
+from solkit.tuner.proposers.rewriter._program_indices import tile_index
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._values import all_names
 
 Form = tuple[KernelText, Launch, str, cst.SimpleStatementLine]
@@ -127,10 +124,11 @@ def with_row_programs(text: KernelText, launch: Launch) -> Form | None:
     function, axes = launch.function, launch.axes
     whole = _with_single_indices(function.body)
     places = [
-        (i, binding.target, block)
+        (i, binding.target, tile[1])
         for i, statement in enumerate(whole)
         if (binding := single_assignment(statement)) is not None
-        and (block := _rows_of_tile(binding.value))
+        and (tile := tile_index(binding.value)) is not None
+        and tile[0] == 0
     ]
     if axes is None or len(places) != 1 or places[0][2] not in function.constants:
         return None
@@ -150,12 +148,9 @@ def with_row_programs(text: KernelText, launch: Launch) -> Form | None:
 def _form(text: KernelText, launch: Launch, body: Body, grid: str, guard: str) -> Form | None:
     function = launch.function
     name = text.fresh(f"{function.name}_rows") if guard else function.name
-    node = renamed_function(function, name, body)
-    line = launch_line(name, grid, arguments_of(launch), options_of(launch), function.constants)
-    functions = {} if guard else {name: node}
-    added = {function.name: [node]} if guard else {}
-    launches = [(launch.statement, [line])]
-    changed = parse_kernel(changed_text(text, functions, added, launches))
+    changed = parse_kernel(
+        relaunched(text, launch, renamed_function(function, name, body), grid=grid)
+    )
     if changed is None:
         return None
     return changed, changed.launches_of(name)[0], guard, launch.statement
@@ -173,20 +168,6 @@ def _with_single_indices(body: Body) -> list[cst.BaseStatement]:
             rest = [substitute_names(s, values) for s in body if s is not statement]
             return _with_single_indices(rest)
     return list(body)
-
-
-def _rows_of_tile(node: cst.BaseExpression) -> str:
-    """Return ``B`` of ``tl.program_id(0) * B + tl.arange(0, B)``; empty for other values."""
-    if not is_operation(node, cst.Add):
-        return ""
-    for first, rows in ((node.left, node.right), (node.right, node.left)):
-        block = plain_code(rows).removeprefix("tl.arange(0,").removesuffix(")")
-        if called_name(rows) != "tl.arange" or not is_operation(first, cst.Multiply):
-            continue
-        for program, factor in ((first.left, first.right), (first.right, first.left)):
-            if grid_axis(program) == 0 and plain_code(factor) == block:
-                return block
-    return ""
 
 
 class _SingleRows:

@@ -43,6 +43,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    compound_statement,
     count_uses,
     expression_statement,
     free_name,
@@ -661,7 +662,7 @@ class _Fusion:
 
     def _file(self, body: Body) -> str:
         last, chain = self._chain.values, self._chain
-        whole = with_body(parse_statement("if True:\n    pass\n"), body)
+        whole = compound_statement("if True", body)
         body = statements_of(without_unread_pointers(whole, self._weights))
         used = names_within(*body)
         require(self._weights not in used)

@@ -20,13 +20,8 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import read_part
 from solkit.tuner.proposers.rewriter._edit import (
     MOST_OF_AXIS,
-    arguments_of,
-    changed_text,
     grid_axis,
     grid_with,
-    guarded_launch,
-    launch_line,
-    options_of,
     program_axis,
     renamed_function,
 )
@@ -47,11 +42,13 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
     replace_each,
     single_assignment,
+    statements_of,
     substitute_names,
     walk_statements,
     with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, writes_in_order
 from solkit.tuner.proposers.rewriter.split_loops import writes_apart
 
@@ -132,20 +129,14 @@ def with_single_trips(text: KernelText, launch: Launch) -> str:
     of_axis = render_code(parenthesized(axes[share.axis]))
     size = share.count or f"{of_axis} * {render_code(parenthesized(stop))}"
     name = text.fresh(f"{function.name}_single") if share.axis else function.name
-    line = launch_line(
-        name,
-        grid_with(axes, share.axis, size),
-        arguments_of(launch),
-        options_of(launch),
-        function.constants,
-    ).with_changes(leading_lines=launch.statement.leading_lines)
-    single = [*before, *rest]
-    if not share.axis:
-        node = with_body(function.node, single)
-        return changed_text(text, {function.name: node}, launches=[(launch.statement, [line])])
-    guarded = guarded_launch(f"{size} <= {MOST_OF_AXIS}", line, launch.statement)
-    added = {function.name: [renamed_function(function, name, single)]}
-    return changed_text(text, added=added, launches=[(launch.statement, guarded)])
+    node = with_body(function.node, [*before, *rest])
+    return relaunched(
+        text,
+        launch,
+        renamed_function(function, name, statements_of(node)) if share.axis else node,
+        grid=grid_with(axes, share.axis, size),
+        condition=f"{size} <= {MOST_OF_AXIS}" if share.axis else "",
+    )
 
 
 def _is_independent(loop: Loop, launch: Launch) -> bool:

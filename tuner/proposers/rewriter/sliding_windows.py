@@ -30,15 +30,12 @@ from solkit.tuner.proposers.rewriter._assignments import last_values, values_of
 from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
     axis_name,
     changed_text,
     grid_axis,
     grid_constants,
     grid_with,
     guarded_launch,
-    launch_line,
-    options_of,
     parameter,
     params_of_original,
     renamed_function,
@@ -49,7 +46,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within, with_load_mask
-from solkit.tuner.proposers.rewriter._memory import MASK_PLACES, is_write, touches_memory
+from solkit.tuner.proposers.rewriter._memory import is_write, mask_of, touches_memory
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
@@ -98,6 +95,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import whole_values
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
@@ -409,7 +407,7 @@ class _Window:
         pointer = argument_of(call, 0, "pointer")
         if pointer is None or not self.varies(pointer):
             return pointer is not None
-        mask = argument_of(call, MASK_PLACES[called_name(call)], "mask")
+        mask = mask_of(call)
         return mask is not None and self._has_bound(mask)
 
     def _has_bound(self, mask: cst.BaseExpression) -> bool:
@@ -520,10 +518,9 @@ class _Window:
         combined = combiner(RunningKind[self.kind.name], joined)
         writer = _Writer(self, (constants[0], constants[1]), joined)
         node = with_params(renamed_function(function, name, writer.body()), constants=constants)
-        arguments = {**arguments_of(launch), block: f"{windows} * {taps}"}
+        arguments = {block: f"{windows} * {taps}"}
         arguments |= dict(zip(constants, (lanes, windows), strict=True))
-        keyword = {*function.constants, *constants}
-        line = launch_line(name, grid, arguments, options_of(launch), keyword)
+        line = launched(launch, node, grid=grid, arguments=arguments)
         ahead = f"{taps} = {render_code(count)}\n"
         before = f"{lanes} = triton.next_power_of_2({taps})\n{windows} = {blocks}\n"
         condition = f"{_SHORTEST} <= {taps} <= {_LONGEST}"

@@ -25,13 +25,11 @@ from solkit.tuner.proposers.rewriter._carried import (
 )
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
     changed_text,
     device_tensor,
     grid_axis,
+    grid_of,
     guarded_launch,
-    launch_line,
-    options_of,
     renamed_function,
     with_params,
 )
@@ -48,6 +46,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
+    compound_statement,
     count_uses,
     expression_statement,
     free_name,
@@ -69,6 +68,7 @@ from solkit.tuner.proposers.rewriter._offset_bounds import (
     conditions_of_trips_apart,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
+from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._values import (
     argument_bases,
     reads_other_trips,
@@ -586,19 +586,16 @@ class _SplitWriter:
         ]
         allocated = self._allocations([size or "1" for size in sizes], tensor)
         buffers_of = {f"{name}_ptr": name for of in self._buffers for name in of.values()}
-        arguments = {**arguments_of(launch), **buffers_of, self._split: self._split}
-        order = [param.name.value for param in nodes[0].params.params]
-        arguments = {name: arguments[name] for name in order if name in arguments}
-        constants = {*function.constants, self._split}
-        launched = [
-            launch_line(name, self._grid(is_shared), arguments, options_of(launch), constants)
-            for name, (_, is_shared) in zip(names, bodies, strict=True)
+        arguments = {**buffers_of, self._split: self._split}
+        lines = [
+            launched(launch, node, grid=self._grid(is_shared), arguments=arguments)
+            for node, (_, is_shared) in zip(nodes, bodies, strict=True)
         ]
-        first, *others = [*allocated, *launched]
+        first, *others = [*allocated, *lines]
         first = first.with_changes(leading_lines=launch.statement.leading_lines)
         replaced: list[cst.BaseStatement] = [first, *others]
         if self._conditions:
-            *before, last = [*allocated, *launched]
+            *before, last = [*allocated, *lines]
             condition = " and ".join(self._conditions)
             replaced = guarded_launch(condition, last, launch.statement, before)
         return changed_text(
@@ -622,7 +619,7 @@ class _SplitWriter:
             sizes[-1] = f"{render_code(parenthesized(self._axes[-1]))} * {self._split}"
         elif is_shared:
             sizes.append(self._split)
-        return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+        return grid_of(sizes)
 
     def _allocations(self, sizes: Sequence[str], tensor: str) -> list[cst.BaseStatement]:
         programs = " * ".join(render_code(parenthesized(axis)) for axis in self._axes)
@@ -697,8 +694,7 @@ class _SplitWriter:
         return statements
 
     def _once(self, statement: cst.BaseStatement) -> cst.BaseStatement:
-        node = cst.ensure_type(parse_statement(f"if {self._part()} == 0:\n    pass\n"), cst.If)
-        return with_body(node, [statement])
+        return compound_statement(f"if {self._part()} == 0", [statement])
 
     def _shared_loop(self, phase: _Phase) -> list[cst.BaseStatement]:
         """Return the loop over a part of its trips: contiguous ones, since followers ask which."""

@@ -11,10 +11,6 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._assignments import assignments_in
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
-    arguments_of,
-    changed_text,
-    launch_line,
-    options_of,
     with_params,
 )
 from solkit.tuner.proposers.rewriter._lift import lifted_loop
@@ -34,6 +30,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
 from solkit.tuner.proposers.rewriter._variants import launch_variants
@@ -122,26 +119,21 @@ def _with_blocks_of(text: KernelText, launch: Launch, chunks: bool = False) -> s
     body, done = _with_blocks(function.body, [], [], blocks)
     if not done:
         return ""
-    arguments = {**arguments_of(launch), width: width}
-    constants = {*function.constants, width}
-    statement = launch_line(
-        function.name, render_code(launch.grid), arguments, options_of(launch), constants
-    )
     values, default = (_TALL, _TALL_BLOCK) if tall else (_BLOCKS, _BLOCK)
     node = with_params(with_body(function.node, body), constants=[width])
     if chunks:  # what follows from factors that never change
         node = hoist_invariants(replace(function, node=node))
     if calls_within(node, "tl.dot"):
         values = tuple(value for value in values if value >= _LEAST_OF_PRODUCT)
-    kept = statement.with_changes(leading_lines=launch.statement.leading_lines)
     read = names_within(node)
     joins = [combiner(kind, name) for kind, name in combiners.items() if name in read]
-    return changed_text(
+    return relaunched(
         text,
-        functions={function.name: node},
-        added={function.name: [join for join in joins if join is not None]},
-        launches=[(launch.statement, [kept])],
+        launch,
+        node,
+        arguments={width: width},
         parameters=[Parameter(width, default, values)],
+        helpers=[join for join in joins if join is not None],
     )
 
 

@@ -8,11 +8,6 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import (
-    arguments_of,
-    changed_text,
-    guarded_launch,
-    launch_line,
-    options_of,
     params_of_original,
     renamed_function,
     row_warps,
@@ -47,6 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
+from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
@@ -239,18 +235,13 @@ def _rewritten(
     name = text.fresh(f"{function.name}_whole_row")
     size = render_code(bound)
     values, warps = row_warps(text, size, facts)
-    arguments = {**arguments_of(launch), block: f"triton.next_power_of_2({size})"}
-    options = {**options_of(launch), "num_warps": warps}
-    launched = launch_line(name, render_code(launch.grid), arguments, options, function.constants)
-    source = changed_text(
+    source = relaunched(
         text,
-        added={function.name: [renamed_function(function, name, body)]},
-        launches=[
-            (
-                launch.statement,
-                guarded_launch(_condition(launch, block, size, held), launched, launch.statement),
-            )
-        ],
+        launch,
+        renamed_function(function, name, body),
+        arguments={block: f"triton.next_power_of_2({size})"},
+        options={"num_warps": warps},
+        condition=_condition(launch, block, size, held),
         parameters=[values],
     )
     source = with_fixed_parameters(
