@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable
 
 import libcst as cst
 
@@ -14,15 +13,12 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     assigned_names,
     calls_within,
+    changed_within,
     count_uses,
     names_within,
-    nodes_within,
     single_assignment,
     walk_statements,
-    with_each,
 )
-
-_Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 def assignments_in(body: Iterable[cst.CSTNode]) -> list[Assignment]:
@@ -92,16 +88,24 @@ def without_unused(body: Body, kept: Collection[str] = ()) -> list[cst.BaseState
         statements = fewer
 
 
-def without_unread_pointers(node: _Node, param: str) -> _Node:
-    """Return a node without assignments from a parameter to names that nothing reads."""
-    while True:
-        gone: dict[int, Sequence[cst.CSTNode]] = {
-            id(statement): []
-            for statement in nodes_within(node)
-            if (binding := single_assignment(statement)) is not None
-            and param in names_within(binding.value)
-            and count_uses(node, binding.target) == 1
-        }
-        if not gone:
-            return node
-        node = with_each(node, gone)
+def without_unread_parts(body: Body, name: str) -> list[cst.BaseStatement]:
+    """Return statements without what is made of a name for other names that nothing reads."""
+
+    def is_unread(statement: cst.BaseStatement) -> bool:
+        binding = single_assignment(statement)
+        if binding is None or name not in names_within(binding.value):
+            return False
+        return sum(count_uses(other, binding.target) for other in body) == 1
+
+    while gone := {id(statement) for statement in walk_statements(body) if is_unread(statement)}:
+        body = changed_within(body, lambda s: [] if id(s) in gone else [s])
+    return list(body)
+
+
+def names_in_own_assignments(body: Body) -> set[str]:
+    """Return names that occur only in assignments to them."""
+    uses = Counter[str]()
+    for statement in walk_statements(body):
+        if (binding := single_assignment(statement)) is not None:
+            uses[binding.target] += count_uses(statement, binding.target)
+    return {n for n in uses if uses[n] == sum(count_uses(statement, n) for statement in body)}

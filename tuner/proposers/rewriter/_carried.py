@@ -40,6 +40,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parenthesized,
     parse_expression,
     parse_statement,
+    plain_assignment,
     render_code,
     replace_each,
     single_assignment,
@@ -55,6 +56,7 @@ from solkit.tuner.proposers.rewriter._operations import (
     is_operation,
     is_zero,
 )
+from solkit.tuner.proposers.rewriter._values import all_names
 
 NEGATIVE_INFINITY = 'float("-inf")'
 LOWEST = "-3.4028234663852886e38"
@@ -147,16 +149,11 @@ def unpacked_statements(body: Body) -> list[cst.BaseStatement]:
 
 
 def _unpacked(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+    sides = plain_assignment(statement)
+    if sides is None or not isinstance(sides[0], cst.Tuple):
         return [statement]
-    assign = statement.body[0]
-    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
-        return [statement]
-    target = assign.targets[0].target
-    if not isinstance(target, cst.Tuple):
-        return [statement]
-    names = [render_code(element.value) for element in target.elements]
-    values = _parts_of(assign.value)
+    names = [render_code(element.value) for element in sides[0].elements]
+    values = _parts_of(sides[1])
     is_plain = len(values) == len(names) and all(map(_is_place, names))
     read = [names_within(parse_expression(value)) for value in values]
     bound = [name.split(".")[0] for name in names]
@@ -164,7 +161,8 @@ def _unpacked(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
     if not is_plain or (len(set(names)) < len(names)) or is_late:
         return [statement]
     parts = [parse_statement(f"{n} = {v}") for n, v in zip(names, values, strict=True)]
-    return [parts[0].with_changes(leading_lines=statement.leading_lines), *parts[1:]]
+    leading = getattr(statement, "leading_lines", ())
+    return [parts[0].with_changes(leading_lines=leading), *parts[1:]]
 
 
 def _is_place(target: str) -> bool:
@@ -776,13 +774,7 @@ class Trip:
 
     def _is_touched(self, node: cst.BaseExpression, new: str) -> bool:
         """Tell whether an expression depends on the leader, or on another carried name."""
-        names, pending = set[str](), [*names_within(node)]
-        while pending:
-            name = pending.pop()
-            if name not in names:
-                names.add(name)
-                pending += names_within(self.values[name]) if name in self.values else []
-        return new in names or bool(self._depends(node))
+        return new in all_names(node, self.values) or bool(self._depends(node))
 
     def _is_shifted_power(
         self, name: str, power: cst.BaseExpression, new: str, form: tuple[str, str]

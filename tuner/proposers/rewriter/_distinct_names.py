@@ -6,9 +6,14 @@ from collections import Counter
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import (
+    names_in_own_assignments,
+    without_assignments,
+)
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     assigned_names,
+    changed_within,
     child_nodes,
     names_within,
     nodes_within,
@@ -18,7 +23,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     statements_of,
     substitute_names,
-    walk_statements,
     with_body,
     with_each,
 )
@@ -87,33 +91,9 @@ def _others(node: cst.CSTNode, loop: cst.CSTNode) -> list[cst.CSTNode]:
 
 def without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
     """Drop the function's assignments that were read before and that nothing reads any more."""
-    candidates = set(assigned_names(*before.body)) - _unread_names(before.node)
-    while gone := candidates & _unread_names(node):
-        bindings = [
-            (s, a)
-            for s in walk_statements(statements_of(node))
-            if (a := single_assignment(s)) is not None
-        ]
-        node = with_each(node, {id(s): [] for s, a in bindings if a.target in gone})
+    body = statements_of(node)
+    candidates = set(assigned_names(*before.body)) - names_in_own_assignments(before.body)
+    while gone := candidates & names_in_own_assignments(body):
+        body = changed_within(body, lambda s: without_assignments([s], gone))
         candidates -= gone
-    return node
-
-
-def _unread_names(node: cst.FunctionDef) -> set[str]:
-    """Return names that occur only in their own assignments."""
-    counts = Counter(
-        name.value for name in nodes_within(*statements_of(node)) if isinstance(name, cst.Name)
-    )
-    bindings = [
-        (s, a)
-        for s in walk_statements(statements_of(node))
-        if (a := single_assignment(s)) is not None
-    ]
-    for statement, binding in bindings:
-        own = (
-            n
-            for n in nodes_within(statement)
-            if isinstance(n, cst.Name) and n.value == binding.target
-        )
-        counts[binding.target] -= sum(1 for _ in own)
-    return {binding.target for _, binding in bindings if not counts[binding.target]}
+    return with_body(node, body)

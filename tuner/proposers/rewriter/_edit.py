@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     calls_within,
     count_uses,
     free_name,
+    functions_in,
     integer_literal,
     names_within,
     nodes_within,
@@ -35,6 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parse_expression,
     parse_statement,
     parse_statements,
+    plain_assignment,
     range_loop,
     render_code,
     render_module,
@@ -278,11 +280,7 @@ def parameter(launch: Launch, text: KernelText, requested: Parameter) -> Paramet
 
 
 def _with_parameter(tree: cst.Module, parameter: Parameter) -> cst.Module:
-    launcher = next(
-        statement
-        for statement in tree.body
-        if isinstance(statement, cst.FunctionDef) and statement.name.value == "kernel"
-    )
+    launcher = functions_in(tree.body)["kernel"]
     extended = launcher.with_changes(params=_with_keyword(launcher.params, parameter))
     tree = in_statement(tree, launcher, [(launcher, extended)])
     return _with_values(tree, parameter)
@@ -553,10 +551,10 @@ def _swizzled_name(function: JitFunction, axis: int) -> str:
         binding = single_assignment(statement)
         if binding is not None and render_code(binding.value) in counts:
             counts.add(binding.target)
-        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        if not isinstance(small, cst.Assign) or called_name(small.value) != "tl.swizzle2d":
+        target, value = plain_assignment(statement) or (None, None)
+        if value is None or called_name(value) != "tl.swizzle2d":
             continue
-        target, size = small.targets[0].target, argument_of(small.value, 2 + axis)
+        size = argument_of(value, 2 + axis)
         if size is not None and render_code(size) in counts and isinstance(target, cst.Tuple):
             return render_code(target.elements[axis].value)
     return ""

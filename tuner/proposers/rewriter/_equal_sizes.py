@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     nodes_within,
     parenthesized,
     parse_expression,
+    plain_assignment,
     plain_code,
     render_code,
     replace_each,
@@ -176,18 +177,14 @@ def _assigned_value(statement: cst.BaseStatement, name: str) -> cst.BaseExpressi
     binding = single_assignment(statement)
     if binding is not None:
         return binding.value if binding.target == name and not binding.operator else None
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
-        return None
-    target = small.targets[0].target
-    if not isinstance(target, (cst.Tuple, cst.List)):
+    target, whole = plain_assignment(statement) or (None, None)
+    if whole is None or not isinstance(target, (cst.Tuple, cst.List)):
         return None
     names = [render_code(element.value) for element in target.elements]
     if name not in names or any(isinstance(e, cst.StarredElement) for e in target.elements):
         return None
-    if isinstance(small.value, cst.Tuple):
-        return small.value.elements[names.index(name)].value
-    whole = small.value
+    if isinstance(whole, cst.Tuple):
+        return whole.elements[names.index(name)].value
     is_primary = isinstance(whole, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
     code = render_code(whole if is_primary else parenthesized(whole))
     return parse_expression(f"{code}[{names.index(name)}]")

@@ -13,7 +13,7 @@ import operator
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeGuard, TypeVar, cast
 
@@ -375,7 +375,8 @@ class Assignment:
     operand: cst.BaseExpression
 
 
-def _only_small_statement(statement: cst.CSTNode) -> cst.BaseSmallStatement | None:
+def small_statement(statement: cst.CSTNode) -> cst.BaseSmallStatement | None:
+    """Return what a line does, if that is one thing; ``None`` for other statements."""
     if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
         return statement.body[0]
     return None
@@ -384,11 +385,9 @@ def _only_small_statement(statement: cst.CSTNode) -> cst.BaseSmallStatement | No
 @functools.lru_cache(4096)  # as for `render_code`; the sum is parsed
 def single_assignment(statement: cst.CSTNode) -> Assignment | None:
     """Return the statement as an assignment to one name; ``None`` if it is none."""
-    small = _only_small_statement(statement)
-    if isinstance(small, cst.Assign) and len(small.targets) == 1:
-        target = small.targets[0].target
-        if isinstance(target, cst.Name):
-            return Assignment(target.value, small.value, "", small.value)
+    if (parts := plain_assignment(statement)) is not None and isinstance(parts[0], cst.Name):
+        return Assignment(parts[0].value, parts[1], "", parts[1])
+    small = small_statement(statement)
     if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name) and small.value:
         return Assignment(small.target.value, small.value, "", small.value)
     if isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
@@ -398,9 +397,25 @@ def single_assignment(statement: cst.CSTNode) -> Assignment | None:
     return None
 
 
+def plain_assignment(
+    statement: cst.CSTNode,
+) -> tuple[cst.BaseAssignTargetExpression, cst.BaseExpression] | None:
+    """Return both sides of ``target = value``, whatever the target is; ``None`` for others."""
+    small = small_statement(statement)
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    return small.targets[0].target, small.value
+
+
 def assigned_names(*within: cst.CSTNode) -> list[str]:
     """Return the names that statements assign, once for each time."""
     return [name for node in within for name in _assigned_within(node)]
+
+
+def assigned_targets(within: cst.CSTNode) -> list[cst.BaseExpression]:
+    """Return the targets of assignments within a node, those of ``+=`` and annotated ones too."""
+    kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)
+    return [node.target for node in nodes_within(within) if isinstance(node, kinds)]
 
 
 @functools.lru_cache(1024)  # rewrites ask the same statements some hundred times
@@ -441,7 +456,7 @@ def bound_names(*within: cst.CSTNode) -> Iterator[str]:
 
 def expression_statement(statement: cst.CSTNode) -> cst.BaseExpression | None:
     """Return the expression that is the whole statement, such as a call."""
-    small = _only_small_statement(statement)
+    small = small_statement(statement)
     return small.value if isinstance(small, cst.Expr) else None
 
 
@@ -452,13 +467,24 @@ def is_docstring(statement: cst.BaseStatement) -> bool:
 
 def is_return(statement: cst.BaseStatement) -> bool:
     """Tell whether a statement is a ``return``."""
-    return isinstance(_only_small_statement(statement), cst.Return)
+    return isinstance(small_statement(statement), cst.Return)
 
 
 def first_param(function: cst.FunctionDef) -> str:
     """Return the name of a function's first parameter: of a method, the object's; or ``""``."""
     params = [*function.params.posonly_params, *function.params.params]
     return params[0].name.value if params else ""
+
+
+def all_params(function: cst.FunctionDef) -> list[cst.Param]:
+    """Return the parameters of a function but for starred ones."""
+    params = function.params
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
+
+
+def functions_in(body: Iterable[cst.CSTNode]) -> dict[str, cst.FunctionDef]:
+    """Return the functions among statements by name: of several, the last."""
+    return {node.name.value: node for node in body if isinstance(node, cst.FunctionDef)}
 
 
 def statements_of(node: cst.CSTNode) -> list[cst.BaseStatement]:
@@ -552,6 +578,22 @@ def names_read_first(body: Body) -> set[str]:
         else:
             read |= names_within(statement) - written
     return read
+
+
+def changed_within(
+    body: Body, change: Callable[[cst.BaseStatement], Sequence[cst.BaseStatement]]
+) -> list[cst.BaseStatement]:
+    """Return statements that a function has changed one by one, those within others first.
+
+    A block of which nothing is left does nothing.
+    """
+    result: list[cst.BaseStatement] = []
+    for statement in body:
+        if inner := statements_of(statement):
+            changed = changed_within(inner, change) or [parse_statement("pass\n")]
+            statement = with_body(statement, changed)
+        result += change(statement)
+    return result
 
 
 def walk_statements(body: Body) -> Iterator[cst.BaseStatement]:

@@ -13,9 +13,11 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Loop,
     Values,
+    all_params,
     assigned_names,
     count_uses,
     free_name,
+    functions_in,
     integer_literal,
     names_within,
     nodes_within,
@@ -56,10 +58,9 @@ class JitFunction:
     def of(cls, node: cst.FunctionDef) -> JitFunction:
         """Return a function by its definition."""
         marks = " ".join(render_code(decorator.decorator) for decorator in node.decorators)
-        params = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
-        constants = frozenset(p.name.value for p in params if _is_constant(p))
-        names = tuple(p.name.value for p in params)
-        return cls(node, names, constants, tuned=any(word in marks for word in _TUNED))
+        params = {param.name.value: _is_constant(param) for param in all_params(node)}
+        constants = frozenset(name for name, is_constant in params.items() if is_constant)
+        return cls(node, tuple(params), constants, tuned=any(word in marks for word in _TUNED))
 
     @property
     def name(self) -> str:
@@ -188,11 +189,8 @@ class KernelText:
     @cached_property
     def reached(self) -> set[str]:
         """Names of the functions that ``kernel`` calls, those that they call, and its own."""
-        bodies = {
-            node.name.value: names_within(node.body)
-            for node in self.tree.body
-            if isinstance(node, cst.FunctionDef)
-        }
+        functions = functions_in(self.tree.body)
+        bodies = {name: names_within(node.body) for name, node in functions.items()}
         return reached_names(bodies, self.launcher.name.value)
 
     @cached_property

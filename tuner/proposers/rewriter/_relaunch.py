@@ -13,8 +13,9 @@ from solkit.tuner.proposers.rewriter._edit import (
     guarded_launch,
     launch_line,
     options_of,
+    renamed_function,
 )
-from solkit.tuner.proposers.rewriter._nodes import Body, render_code
+from solkit.tuner.proposers.rewriter._nodes import Body, compound_statement, render_code
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
 
@@ -43,6 +44,25 @@ def launched(
         {param: values[param] for param in function.params if param in values},
         {**options_of(launch), **(options or {})},
         function.constants,
+    )
+
+
+def with_arguments(
+    function: JitFunction, name: str, body: Body, arguments: Iterable[str], constants: set[str]
+) -> cst.FunctionDef:
+    """Return a function under another name, with another body and parameters for some arguments.
+
+    Compile-time constants come last.
+    """
+    params = sorted(arguments, key=lambda param: param in constants)
+    definition = renamed_function(function, name, body)
+    listed = [f"{p}: tl.constexpr" if p in constants else p for p in params]
+    head = f"def f({', '.join(listed)})"
+    if len(head) > 89:
+        head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + ")"
+    like = cst.ensure_type(compound_statement(head, body), cst.FunctionDef)
+    return definition.with_changes(
+        params=like.params, whitespace_before_params=like.whitespace_before_params
     )
 
 

@@ -15,6 +15,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import (
     MOST_STEPS,
+    all_params,
     argument_of,
     assigned_names,
     called_name,
@@ -252,8 +253,7 @@ def launcher_params(launcher: cst.FunctionDef) -> frozenset[str]:
     """Return the names of a launcher's parameters."""
     params = launcher.params
     stars = [p for p in (params.star_arg, params.star_kwarg) if isinstance(p, cst.Param)]
-    listed = (*params.posonly_params, *params.params, *params.kwonly_params, *stars)
-    return frozenset(param.name.value for param in listed)
+    return frozenset(param.name.value for param in (*all_params(launcher), *stars))
 
 
 def _is_new(method: cst.Attribute) -> bool:

@@ -49,12 +49,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import relaunched, with_arguments
 from solkit.tuner.proposers.rewriter._values import argument_bases, as_blocked_loop
 from solkit.tuner.proposers.rewriter._weighted_sums import addends_of
 from solkit.tuner.proposers.rewriter.flat_grids import spelled_size
 from solkit.tuner.proposers.rewriter.flat_index import Flat, divisors_of, flat_index
-from solkit.tuner.proposers.rewriter.fusion import with_signature
 
 _MASKED = ("mask", "other")
 
@@ -148,7 +147,7 @@ def _written(text: KernelText, row: _Row, body: Body, rows: str) -> KernelText |
     arguments = {n: v for n, v in arguments_of(row.launch).items() if n != row.flat.block}
     arguments[name] = value
     constants = {*function.constants - {row.flat.block}, name}
-    node = with_signature(function, function.name, body, arguments, constants)
+    node = with_arguments(function, function.name, body, arguments, constants)
     return parse_kernel(
         relaunched(text, row.launch, node, grid=f"({rows},)", arguments={name: value})
     )

@@ -53,6 +53,7 @@ from solkit.tuner.proposers.rewriter._operations import (
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, Launch, launcher_definition
 from solkit.tuner.proposers.rewriter._values import (
+    all_names,
     argument_aliases,
     as_blocked_loop,
     without_repeats,
@@ -206,24 +207,14 @@ class Addresses:
 
     def _is_address(self, node: cst.BaseExpression) -> bool:
         """Tell whether a name stands for a tensor's address."""
-        pending, seen = set(names_within(node)), set[str]()
-        while pending:
-            name = pending.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            if name in self.values:
-                pending |= names_within(self.values[name])
-        return bool(seen & _pointers_of(self.launch.function))
+        return bool(all_names(node, self.values) & _pointers_of(self.launch.function))
 
 
 def _pointers_of(function: JitFunction) -> set[str]:
     """Return parameters that the function reads from or writes to, roughly."""
     values = single_values(function.body)
-    pending = [c.args[0].value for c in calls_within(function.node, "tl.load", "tl.store")]
-    names = names_within(*pending)
-    for _ in range(MOST_STEPS):
-        names |= names_within(*(values[n] for n in names if n in values))
+    accesses = calls_within(function.node, "tl.load", "tl.store")
+    names = {name for call in accesses for name in all_names(call.args[0].value, values)}
     plain = {n for n in names & set(function.params) if n not in function.constants}
     return {n for n in plain if not is_number(n, function)}
 

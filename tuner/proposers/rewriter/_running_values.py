@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, without_unread_parts
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -196,7 +196,7 @@ def _with_running_value(
         placeholder = f"{names[0]} + {names[1]}"
     lines.append(f"{name} = {placeholder}")
     changed = [*kept[:place], *parse_statements("\n".join(lines) + "\n"), *behind]
-    changed = _without_parts([s for s in changed if render_code(s) != "pass"], total)
+    changed = without_unread_parts([s for s in changed if render_code(s) != "pass"], total)
     if any(element_uses(statement, total) for statement in changed):
         return None
     return changed, Running(name, total, kind, names[0], names[1])
@@ -221,22 +221,6 @@ def _binding(body: Sequence[cst.BaseStatement], place: int) -> Assignment:
     binding = single_assignment(body[place])
     assert binding is not None
     return binding
-
-
-def _without_parts(body: Sequence[cst.BaseStatement], total: str) -> list[cst.BaseStatement]:
-    """Return statements without parts of an update that nothing reads any more."""
-    result = list(body)
-    while True:
-        unread = [
-            s
-            for s in result
-            if (binding := single_assignment(s)) is not None
-            and total in names_within(binding.value)
-            and sum(count_uses(other, binding.target) for other in result) == 1
-        ]
-        if not unread:
-            return result
-        result = [s for s in result if not any(s is other for other in unread)]
 
 
 # ------------------------------------------------------------------------------- updates

@@ -46,11 +46,13 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     called_name,
+    changed_within,
     compound_statement,
     names_within,
     nodes_within,
     numbered_name,
     parse_statement,
+    reached_names,
     render_code,
     render_module,
     replace_each,
@@ -149,11 +151,8 @@ def canonical_form(
 
 def _live_functions(text: KernelText) -> list[JitFunction]:
     """Return the functions that ``kernel`` launches, and those that these call."""
-    names, pending = set[str](), {launch.function.name for launch in text.live}
-    while pending:
-        names |= pending
-        nodes = (text.functions[name].node.body for name in pending)
-        pending = names_within(*nodes) & text.functions.keys() - names
+    called = {name: names_within(function.node.body) for name, function in text.functions.items()}
+    names = {n for launch in text.live for n in reached_names(called, launch.function.name)}
     return [function for name, function in text.functions.items() if name in names]
 
 
@@ -297,12 +296,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
 
 def _unpacked_within(body: Body) -> list[cst.BaseStatement]:
     """Return statements with tuples assigned one by one, those within others too."""
-    result = []
-    for statement in body:
-        if statements_of(statement):
-            statement = with_body(statement, _unpacked_within(statements_of(statement)))
-        result += unpacked_statements([statement])
-    return result
+    return changed_within(body, lambda statement: unpacked_statements([statement]))
 
 
 _NUMBER = re.compile(r"_\d+$")

@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parse_statement,
     render_code,
     replace_each,
+    small_statement,
     statements_of,
     substitute_names,
 )
@@ -206,10 +207,10 @@ def _returned(name: str, text: KernelText) -> tuple[cst.FunctionDef, cst.BaseExp
     if len(nodes) != 1 or nodes[0].decorators:
         return None
     body = [s for s in statements_of(nodes[0]) if not is_docstring(s)]
-    last = body[-1].body[0] if body and isinstance(body[-1], cst.SimpleStatementLine) else None
-    if len(body) != 1 or not isinstance(last, cst.Return) or last.value is None:
+    only = small_statement(body[0]) if len(body) == 1 else None
+    if not isinstance(only, cst.Return) or only.value is None:
         return None
-    return nodes[0], last.value
+    return nodes[0], only.value
 
 
 # ------------------------------------------------------------------------------- autotuning

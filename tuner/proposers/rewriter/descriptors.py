@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     parse_expression,
     parse_statement,
     parse_statements,
+    reached_names,
     render_code,
     replace_each,
     statements_of,
@@ -361,7 +362,7 @@ def _pointers_of_calls(text: KernelText, function: JitFunction) -> tuple[Pointer
 
 def _parameter_dependences(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
     """Return what parameters an expression may depend on, whichever assignments came last."""
-    sources: dict[str, set[str]] = {}
+    sources: dict[str, set[str]] = {name: set() for name in function.params}
     for statement in walk_statements(function.body):
         for name in (
             assigned_names(statement) if isinstance(statement, cst.SimpleStatementLine) else ()
@@ -369,11 +370,7 @@ def _parameter_dependences(function: JitFunction) -> Callable[[cst.CSTNode], set
             sources.setdefault(name, set()).update(names_within(statement))
 
     def reach(node: cst.CSTNode) -> set[str]:
-        reached: set[str] = set()
-        pending = names_within(node)
-        while pending:
-            reached |= pending
-            pending = {n for name in pending for n in sources.get(name, ())} - reached
+        reached = {n for name in names_within(node) for n in reached_names(sources, name)}
         return reached & set(function.params)
 
     return reach

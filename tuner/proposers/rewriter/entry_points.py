@@ -36,6 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     free_name,
+    functions_in,
     imported_name,
     is_docstring,
     names_within,
@@ -51,6 +52,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_each,
 )
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter._roots import launcher_params
 from solkit.tuner.proposers.rewriter.host_paths import unread_name
 from solkit.tuner.proposers.rewriter.model_forward import entry_statement, with_defined_kernel
 
@@ -164,10 +166,6 @@ def _defined(tree: cst.Module, name: str) -> cst.FunctionDef | cst.ClassDef | No
     return next((s for s in defined if s.name.value == name), None)
 
 
-def _functions(body: Sequence[cst.CSTNode]) -> list[cst.FunctionDef]:
-    return [statement for statement in body if isinstance(statement, cst.FunctionDef)]
-
-
 def _entry_of(owner: cst.FunctionDef | cst.ClassDef) -> cst.FunctionDef | None:
     """Return the function; ``None`` if its arguments have no names."""
     entry = owner if isinstance(owner, cst.FunctionDef) else _method(owner, _FORWARD)
@@ -177,8 +175,7 @@ def _entry_of(owner: cst.FunctionDef | cst.ClassDef) -> cst.FunctionDef | None:
 
 
 def _method(owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
-    own = _functions(statements_of(owner))
-    return next((method for method in own if method.name.value == name), None)
+    return functions_in(statements_of(owner)).get(name)
 
 
 def _plain_init() -> cst.FunctionDef:
@@ -295,7 +292,7 @@ def _is_ambiguous(
     owner: cst.FunctionDef | cst.ClassDef, tuned: Mapping[str, Value], added: cst.Module
 ) -> bool:
     """Tell whether a parameter has a name that something else needs."""
-    kernel = next(f for f in _functions(added.body) if f.name.value == _KERNEL)
+    kernel = functions_in(added.body)[_KERNEL]
     needed = {*_CALLED, "torch", *_imported_names(added)}
     needed |= {name for s in added.body if not _is_class(s) for name in _bound_names(s)}
     needed |= {p.name.value for p in kernel.params.kwonly_params}
@@ -305,11 +302,11 @@ def _is_ambiguous(
 
 def _parameter_names(owner: cst.FunctionDef | cst.ClassDef) -> Iterator[str]:
     """Yield the names of parameters that conditions may read, and of those that are tuned."""
-    functions = [owner] if isinstance(owner, cst.FunctionDef) else _functions(statements_of(owner))
-    for params in (f.params for f in functions if f is owner or f.name.value in _ENTRIES):
-        stars = [p for p in (params.star_arg, params.star_kwarg) if isinstance(p, cst.Param)]
-        every = (*params.posonly_params, *params.params, *stars, *params.kwonly_params)
-        yield from (param.name.value for param in every)
+    if isinstance(owner, cst.FunctionDef):
+        yield from launcher_params(owner)
+        return
+    for function in filter(None, (_method(owner, name) for name in _ENTRIES)):
+        yield from launcher_params(function)
 
 
 def _without_space(tree: cst.Module) -> Iterator[cst.BaseStatement]:
@@ -387,7 +384,7 @@ def _program(
 ) -> list[cst.BaseStatement]:
     """Return a program's statements with an entry point of the former parameters."""
     guards = _guards(condition, f"{before}({', '.join(_passed(public.params, params))})")
-    kernel = next(f for f in _functions(added.body) if f.name.value == _KERNEL)
+    kernel = functions_in(added.body)[_KERNEL]
     if public.name.value != _KERNEL:
         return [*added.body, _solution(public, kernel, guards)]
     own = public.params

@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
+    all_params,
     assigned_names,
     calls_within,
     compact_code,
@@ -132,7 +133,7 @@ def spelled_size(code: str, launch: Launch) -> str:
     """
     launcher = launch.launcher
     counts = Counter(assigned_names(launcher))
-    params = {p.name.value for p in (*launcher.params.params, *launcher.params.kwonly_params)}
+    params = {param.name.value for param in all_params(launcher)}
 
     def value_of(name: str) -> cst.BaseExpression | None:
         value = launcher_definition(name, launcher)

@@ -17,13 +17,14 @@ from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
-    has_assignment,
     in_place_of,
-    launch_line,
-    options_of,
-    renamed_function,
 )
 from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
+from solkit.tuner.proposers.rewriter._launch_order import (
+    allocation_of,
+    is_harmless,
+    statements_between,
+)
 from solkit.tuner.proposers.rewriter._masks import masked_loads
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
@@ -73,11 +74,10 @@ from solkit.tuner.proposers.rewriter._program_indices import (
     is_bound,
     solved_indices,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, element_uses, roots_of
+from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._roots import element_uses, roots_of
 from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
-_HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
-_METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
 _MOST_COPIES = 3  # of the writer's statements in one reader
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.dot", "tl.cumsum")
 
@@ -158,10 +158,8 @@ def _with_one_store(
     body = [*needed_for(names_within(store), function.body[:place]), store]
     used, name = names_within(*body), text.fresh(f"{function.name}_{place}")
     arguments = {n: v for n, v in arguments_of(launch).items() if n in used}
-    constants = set(function.constants)
-    node = with_signature(function, name, body, arguments, constants)
-    grid = render_code(launch.grid)
-    return node, launch_line(name, grid, arguments, options_of(launch), constants)
+    node = with_arguments(function, name, body, arguments, set(function.constants))
+    return node, launched(launch, node)
 
 
 def _fuse_first_pair(text: KernelText) -> Fused | None:
@@ -222,11 +220,8 @@ def _pair_of_tensor(
 ) -> _Pair | None:
     """Return two launches as a pair if a local tensor goes from one right to the other."""
     writer, reader = launches
-    statement = has_assignment(writer.launcher, name)
-    allocation = None if statement is None else single_assignment(statement)
-    if statement is None or allocation is None:
-        return None
-    if called_name(allocation.value) not in ALLOCATORS:
+    statement = allocation_of(name, writer.launcher)
+    if statement is None:
         return None
     users = [
         launch
@@ -240,7 +235,8 @@ def _pair_of_tensor(
     at = users.index(writer)
     if users[at + 1 : at + 2] != [reader]:
         return None
-    had_values = at > 0 or "zeros" in called_name(allocation.value)
+    is_zeros = any("zeros" in called_name(call) for call in calls_within(statement))
+    had_values = at > 0 or is_zeros
     is_last = users[-1] is reader and not others
     return _Pair(writer, reader, *params, statement, is_last, others > 0, had_values)
 
@@ -258,18 +254,11 @@ def _count_uses_behind(launch: Launch, name: str) -> int:
 
 def _is_free_between(text: KernelText, pair: _Pair) -> bool:
     """Tell whether nothing between the launches changes what the writer reads."""
-    body = statements_of(pair.writer.launcher)
-    places = [
-        at
-        for at, statement in enumerate(body)
-        if statement in (pair.writer.statement, pair.reader.statement)
-    ]
-    if len(places) != 2:
+    between = statements_between(pair.writer, pair.reader)
+    if between is None or is_changed_between(between, pair.writer):
         return False
     own = _roots(pair.writer, "tl.load")
     launches = {id(launch.statement): launch for launch in text.launches}
-    if is_changed_between(between := body[places[0] + 1 : places[1]], pair.writer):
-        return False
     for statement in between:
         launch = launches.get(id(statement))
         if launch is not None and own & _roots(launch, *WRITES):
@@ -277,12 +266,6 @@ def _is_free_between(text: KernelText, pair: _Pair) -> bool:
         if launch is None and not all(map(is_harmless, calls_within(statement))):
             return False
     return not own & _roots(pair.reader, *WRITES)
-
-
-def is_harmless(call: cst.Call) -> bool:
-    """Tell whether a launcher's call reads and writes no tensor's elements."""
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-    return called_name(call) in _HARMLESS or method in _METHODS
 
 
 def _roots(launch: Launch, *calls: str) -> frozenset[str]:
@@ -478,10 +461,7 @@ class _Fusion:
             ):
                 renamed[name] = cst.Name(shared)
                 continue
-            new, count = name, 2
-            while new in self._taken or new in arguments:
-                new, count = f"{name}_{count}", count + 1
-            self._taken.add(new)
+            new = free_name(name, self._taken)
             renamed[name] = cst.Name(new)
             arguments[new] = value
         return arguments, renamed
@@ -688,13 +668,11 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     used = names_within(*body)
     kept = {n: v for n, v in arguments.items() if n in used or n in reader.arguments}
     constants = {*reader.function.constants, *fusion.constants_of_writer()}
-    ordered = {n: v for n, v in kept.items() if n not in constants}
-    ordered |= {n: v for n, v in kept.items() if n in constants}
     name = text.fresh(f"{writer.function.name}_{reader.function.name}")
-    node = with_signature(reader.function, name, body, ordered, constants)
-    statement = launch_line(
-        name, render_code(reader.grid), ordered, options_of(reader), constants
-    ).with_changes(leading_lines=writer.statement.leading_lines)
+    node = with_arguments(reader.function, name, body, kept, constants)
+    statement = launched(reader, node, arguments=kept).with_changes(
+        leading_lines=writer.statement.leading_lines
+    )
     launches: list[tuple[cst.CSTNode, Body]] = [
         (writer.statement, []),
         (reader.statement, [statement]),
@@ -721,25 +699,6 @@ def _without_type_of(body: Body, pair: _Pair, others: Mapping[str, str]) -> list
     except UnknownTypeError:
         return list(body)
     return [replace_each(s, [(use, kind) for use in uses]) for s in body]
-
-
-def with_signature(
-    function: JitFunction,
-    name: str,
-    body: Body,
-    params: Sequence[str] | Mapping[str, str],
-    constants: set[str],
-) -> cst.FunctionDef:
-    """Return a function under another name, with another body and other parameters."""
-    definition = renamed_function(function, name, body)
-    listed = [f"{p}: tl.constexpr" if p in constants else p for p in params]
-    head = f"def f({', '.join(listed)}):"
-    if len(head) > 90:
-        head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + "):"
-    like = cst.ensure_type(parse_statement(f"{head}\n    pass\n"), cst.FunctionDef)
-    return definition.with_changes(
-        params=like.params, whitespace_before_params=like.whitespace_before_params
-    )
 
 
 def _without_doubles(body: Body) -> list[cst.BaseStatement]:

@@ -22,12 +22,15 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compound_statement,
+    functions_in,
     names_within,
     nodes_within,
     parse_statement,
+    plain_assignment,
     render_code,
     replace_each,
     single_assignment,
+    small_statement,
     statements_of,
     substitute_names,
     with_each,
@@ -97,9 +100,8 @@ def _is_unused_class(statement: cst.CSTNode, tree: cst.Module, names: set[str]) 
 def _with_objects_in_place(tree: cst.Module, classes: set[str]) -> cst.Module:
     """Return the module with ``Linear(32)(x)`` for ``layer(x)``, where nothing else is done."""
     swaps = {} if not classes else _objects_in_place(tree.body, tree, classes)
-    for function in tree.body if classes else ():
-        if isinstance(function, cst.FunctionDef):
-            swaps |= _objects_in_place(statements_of(function), function, classes)
+    for function in functions_in(tree.body).values() if classes else ():
+        swaps |= _objects_in_place(statements_of(function), function, classes)
     return with_each(tree, swaps) if swaps else tree
 
 
@@ -164,7 +166,7 @@ def _by_keyword(argument: cst.Arg, name: str) -> cst.Arg:
 
 def _method_of(node: cst.ClassDef, tree: cst.Module) -> _Method | None:
     """Return what a call of a class does; ``None`` if it is of another form."""
-    functions = {s.name.value: s for s in statements_of(node) if isinstance(s, cst.FunctionDef)}
+    functions = functions_in(statements_of(node))
     bases = [render_code(base.value) for base in node.bases]
     if any(base.endswith("Function") for base in bases):
         forward = functions.get("forward")
@@ -178,11 +180,10 @@ def _method_of(node: cst.ClassDef, tree: cst.Module) -> _Method | None:
 def _asks_gradients(tree: cst.Module, node: cst.ClassDef) -> bool:
     """Tell whether the file outside a class names a gradient."""
     others = [statement for statement in tree.body if statement is not node]
-    attributes = (n for n in nodes_within(*others) if isinstance(n, cst.Attribute))
-    keywords = (
-        n.keyword.value for n in nodes_within(*others) if isinstance(n, cst.Arg) and n.keyword
-    )
-    return bool({a.attr.value for a in attributes} & _GRADIENTS or set(keywords) & _GRADIENTS)
+    nodes = list(nodes_within(*others))
+    attributes = {n.attr.value for n in nodes if isinstance(n, cst.Attribute)}
+    keywords = {n.keyword.value for n in nodes if isinstance(n, cst.Arg) and n.keyword}
+    return bool((attributes | keywords) & _GRADIENTS)
 
 
 def _applied(node: cst.ClassDef, forward: cst.FunctionDef) -> _Method | None:
@@ -198,9 +199,7 @@ def _applied(node: cst.ClassDef, forward: cst.FunctionDef) -> _Method | None:
 
 def _only_keeps(statement: cst.BaseStatement, context: str) -> bool:
     """Tell whether a statement only keeps values in the context."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return False
-    small = statement.body[0]
+    small = small_statement(statement)
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
         return called_name(small.value) in [f"{context}.{name}" for name in _CONTEXT_METHODS]
     if not isinstance(small, cst.Assign) or context in names_within(small.value):
@@ -270,11 +269,10 @@ def _parts_of_init(init: cst.FunctionDef) -> Iterator[tuple[str, _STATEMENT] | N
                 return
             yield "", substitute_names(statement, params)
             continue
-        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        if (sides := plain_assignment(statement)) is None:
             yield None
             return
-        target, value = render_code(small.targets[0].target), small.value
+        target, value = render_code(sides[0]), sides[1]
         name = target.removeprefix(f"{own}.")
         pure = not any(isinstance(n, (cst.Call, cst.Lambda)) for n in nodes_within(value))
         if not name.isidentifier() or name == target or own in names_within(value) or not pure:
@@ -289,7 +287,7 @@ def _test_of(statement: _STATEMENT) -> cst.BaseExpression | None:
         body = statements_of(statement)
         raises = len(body) == 1 and render_code(body[0]).strip().startswith("raise ")
         return statement.test if raises else None
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    small = small_statement(statement)
     return small.test if isinstance(small, cst.Assert) else None
 
 

@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     free_name,
+    functions_in,
     names_within,
     nodes_within,
     parenthesized,
@@ -30,6 +31,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_code,
     render_module,
     single_assignment,
+    small_statement,
     statements_of,
     substitute_names,
     with_body,
@@ -47,7 +49,7 @@ _PURE = TENSOR_QUERIES | {"len", "min", "max", "isinstance"}
 
 def without_other_devices(tree: cst.Module) -> cst.Module:
     """Return the module whose launching functions have no branch for tensors of the CPU."""
-    functions = {s.name.value: s for s in tree.body if isinstance(s, cst.FunctionDef)}
+    functions = functions_in(tree.body)
     launching = _launching(functions)
     swaps: dict[int, Sequence[cst.CSTNode]] = {}
     for name in sorted(launching):
@@ -270,5 +272,4 @@ def with_direct_names(body: Body) -> list[cst.BaseStatement]:
 
 
 def _is_pass(statement: cst.BaseStatement) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Pass)
+    return isinstance(small_statement(statement), cst.Pass)

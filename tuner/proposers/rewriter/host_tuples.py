@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     names_within,
     nodes_within,
     parse_statement,
+    plain_assignment,
     render_code,
     replace_each,
     single_assignment,
@@ -126,14 +127,11 @@ def _leading(statement: cst.BaseStatement) -> Sequence[cst.EmptyLine]:
 
 def _unpacking(statement: cst.BaseStatement) -> tuple[list[str], cst.BaseExpression | None]:
     """Return the different names that a statement unpacks into, and what; none of another one."""
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
-        return [], None
-    target = small.targets[0].target
+    target, value = plain_assignment(statement) or (None, None)
     elements = target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()
     names = [e.value.value for e in elements if isinstance(e.value, cst.Name)]
     plain = all(isinstance(e, cst.Element) for e in elements) and len(names) == len(elements)
-    return (names, small.value) if plain and len(set(names)) == len(names) else ([], None)
+    return (names, value) if plain and len(set(names)) == len(names) else ([], None)
 
 
 def _elements(node: cst.BaseExpression) -> list[cst.BaseExpression]:

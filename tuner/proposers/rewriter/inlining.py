@@ -17,19 +17,23 @@ from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Values,
+    all_params,
     assigned_names,
     called_name,
     calls_within,
     child_nodes,
     free_name,
+    functions_in,
     is_docstring,
     is_return,
     names_within,
     nodes_within,
     parenthesized,
     parse_statement,
+    reached_names,
     render_code,
     replace_each,
+    small_statement,
     statements_of,
     substitute_names,
     walk_statements,
@@ -68,13 +72,12 @@ def with_inlined_launchers(tree: cst.Module) -> cst.Module:
         launching = {launch.launcher.name.value for launch in text.launches}
         launching |= {f.name.value for f in tree.body if _launches_argument(f)}
         plain = {
-            node.name.value: node
-            for node in tree.body
-            if isinstance(node, cst.FunctionDef)
-            and all(map(_only_turns_off, node.decorators))
-            and node.name.value not in _OF_THE_PROBLEM
+            name: node
+            for name, node in functions_in(tree.body).items()
+            if all(map(_only_turns_off, node.decorators))
+            and name not in _OF_THE_PROBLEM
             and not calls_within(node, _LAUNCHER)  # an entry point of another form
-            and node.name.value in launching | _callers(tree, launching)
+            and name in launching | _callers(tree, launching)
         }
         node = _with_one_inlined(text.launcher, plain, set())
         if node is None:
@@ -101,13 +104,9 @@ def _launches_argument(node: cst.CSTNode) -> TypeGuard[cst.FunctionDef]:
 
 def _callers(tree: cst.Module, names: set[str]) -> set[str]:
     """Return functions of the module that call one of these, or call such a function."""
-    functions = [node for node in tree.body if isinstance(node, cst.FunctionDef)]
-    reached = set(names)
-    for _ in functions:
-        reached |= {
-            f.name.value for f in functions if set(map(called_name, calls_within(f))) & reached
-        }
-    return reached - names
+    functions = functions_in(tree.body)
+    called = {name: set(map(called_name, calls_within(f))) for name, f in functions.items()}
+    return {name for name in called if reached_names(called, name) & names} - names
 
 
 def with_inlined_helpers(tree: cst.Module) -> cst.Module:
@@ -174,7 +173,7 @@ def _with_one_inlined(
 
 def _is_returned(statement: cst.BaseStatement, call: cst.Call) -> bool:
     """Tell whether a statement only returns a call's value."""
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    small = small_statement(statement)
     return isinstance(small, cst.Return) and small.value is call
 
 
@@ -190,9 +189,7 @@ def _free_names(function: cst.FunctionDef) -> set[str]:
 
 
 def _params_of(function: cst.FunctionDef) -> set[str]:
-    params = function.params
-    every = (*params.posonly_params, *params.params, *params.kwonly_params)
-    return {param.name.value for param in every}
+    return {param.name.value for param in all_params(function)}
 
 
 def _calls_ahead(statement: cst.BaseStatement) -> list[cst.Call]:
@@ -221,8 +218,7 @@ def _swapped(
     statement: cst.BaseStatement, call: cst.Call, inlined: _Inlined
 ) -> list[cst.BaseStatement] | None:
     """Return what replaces a statement; ``None`` if other effects would change their order."""
-    whole = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
-    small = statement.body[0] if whole and isinstance(statement, cst.SimpleStatementLine) else None
+    small = small_statement(statement)
     is_all = small is not None and getattr(small, "value", None) is call
     writes = any(calls_within(inner, *WRITES) for inner in inlined.statements)
     if writes and not is_all:

@@ -22,9 +22,8 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     grid_axis,
+    grid_of,
     guarded_launch,
-    has_assignment,
-    launch_line,
     options_of,
 )
 from solkit.tuner.proposers.rewriter._equal_sizes import (
@@ -33,6 +32,7 @@ from solkit.tuner.proposers.rewriter._equal_sizes import (
     size_differences,
     spelled_size,
 )
+from solkit.tuner.proposers.rewriter._launch_order import allocation_of
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -54,8 +54,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     is_changed_between,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, launcher_params
-from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
+from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._roots import launcher_params
+from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
 
@@ -253,10 +254,10 @@ class _Join:
             parse_statement(f"{param} = {_selection(names, which)}")
             for param, names in selected.items()
         ]
-        name, constants = free_name(f"{function.name}_joined", taken), set(function.constants)
-        node = with_signature(function, name, [*head, *function.body], arguments, constants)
-        grid = f"({', '.join([*axes, str(len(self.launches))])})"
-        line = launch_line(name, grid, arguments, options_of(first), constants)
+        name, body = free_name(f"{function.name}_joined", taken), [*head, *function.body]
+        node = with_arguments(function, name, body, arguments, set(function.constants))
+        grid = grid_of([*axes, str(len(self.launches))])
+        line = launched(first, node, grid=grid, arguments=arguments)
         gone = {launch.function.name: None for launch in self.launches}
         if sizes:
             gone.pop(function.name)
@@ -363,16 +364,11 @@ def _allocation(value: cst.BaseExpression, launch: Launch) -> cst.BaseStatement 
     """Return the statement that allocates an argument under its only name."""
     if not isinstance(value, cst.Name) or value.value in launcher_params(launch.launcher):
         return None
-    statement = has_assignment(launch.launcher, value.value)
-    binding = None if statement is None else single_assignment(statement)
-    if binding is None or not is_assigned_once(value.value, launch.launcher):
+    statement = allocation_of(value.value, launch.launcher)
+    if statement is None or not is_assigned_once(value.value, launch.launcher):
         return None
-    call = binding.value
-    if not isinstance(call, cst.Call) or any(
-        a.keyword and a.keyword.value == "out" for a in call.args
-    ):
-        return None
-    return statement if called_name(call) in ALLOCATORS else None
+    words = [arg.keyword for call in calls_within(statement) for arg in call.args]
+    return None if any(word is not None and word.value == "out" for word in words) else statement
 
 
 def _writtenlauncher_params(launch: Launch) -> set[str] | None:

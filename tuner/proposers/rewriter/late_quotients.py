@@ -51,6 +51,7 @@ from solkit.tuner.proposers.rewriter._operations import (
     is_zero,
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction
+from solkit.tuner.proposers.rewriter._values import all_names
 
 _MOST_INLINED = 12
 _TINY = 1e-6
@@ -259,13 +260,7 @@ class _RewrittenTrip:
         return next((b for a, b in sides if self._is_row(a, quotient.name, axis)), None)
 
     def _carried_in(self, node: cst.CSTNode) -> set[str]:
-        pending, seen = [*names_within(node)], set[str]()
-        while pending:
-            name = pending.pop()
-            if name not in seen:
-                seen.add(name)
-                pending += names_within(self._trip.values.get(name, cst.Name(name)))
-        return seen
+        return all_names(node, self._trip.values)
 
     def _is_divisor(self, value: str, node: cst.BaseExpression, axis: str) -> bool:
         """Tell whether a divisor is a numbered name, or what it is where it is not zero."""

@@ -29,10 +29,10 @@ from solkit.tuner.proposers.rewriter._edit import (
     MOST_OF_AXIS,
     changed_text,
     grid_axis,
+    grid_of,
     guarded_launch,
-    launch_line,
-    options_of,
 )
+from solkit.tuner.proposers.rewriter._launch_order import allocation_of
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
@@ -57,13 +57,12 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._offset_bounds import OffsetBound, OffsetError
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
+from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
 from solkit.tuner.proposers.rewriter._roots import (
-    ALLOCATORS,
     TENSOR_QUERIES,
     element_uses,
     tensor_roots,
 )
-from solkit.tuner.proposers.rewriter.fusion import with_signature
 
 _MOST_AXES = 3  # of a grid
 _LINEAR = (cst.Name, cst.Integer, cst.BinaryOperation, cst.Add, cst.Subtract, cst.Multiply)
@@ -263,15 +262,10 @@ class _JoinedLoop:
 
     def _is_allocated(self, tensor: cst.BaseExpression) -> bool:
         """Tell whether a tensor is the launcher's own: PyTorch allocates no elements that meet."""
-        body = statements_of(self.launch.launcher)
-        name = render_code(tensor)
-        allocations = [
-            binding.value
-            for statement in body[: body.index(self.loop.node)]
-            if (binding := single_assignment(statement)) and binding.target == name
-        ]
-        is_only = assigned_names(self.launch.launcher).count(name) == 1
-        return is_only and bool(allocations) and called_name(allocations[0]) in ALLOCATORS
+        launcher, name = self.launch.launcher, render_code(tensor)
+        body, allocation = statements_of(launcher), allocation_of(name, launcher)
+        is_ahead = allocation in body[: body.index(self.loop.node)]
+        return is_ahead and assigned_names(launcher).count(name) == 1
 
     # ------------------------------------------------------------------------- what is written
 
@@ -289,16 +283,15 @@ class _JoinedLoop:
             arguments |= {first: moved.first, step: moved.step}
             head.append(f"{param} = {first} + {which} * {step}")
         head.insert(0, f"{which} = tl.program_id({len(axes)}).to(tl.int64)")
-        name, constants = free_name(f"{function.name}_joined", taken), set(function.constants)
+        name = free_name(f"{function.name}_joined", taken)
         body = [*map(parse_statement, head), *function.body]
-        node = with_signature(function, name, body, arguments, constants)
+        node = with_arguments(function, name, body, arguments, set(function.constants))
         start, stop, step = (
             render_code(parenthesized(n)) for n in (self.loop.start, self.loop.stop, self.loop.step)
         )
         length = stop if start == "0" else f"{stop} - {start}"
         count = length if step == "1" else f"triton.cdiv({length}, {step})"
-        grid = f"({', '.join([*axes, count])})"
-        line = launch_line(name, grid, arguments, options_of(launch), constants)
+        line = launched(launch, node, grid=grid_of([*axes, count]), arguments=arguments)
         guard = " and ".join([f"0 < {count} <= {MOST_OF_AXIS}", *conditions])
         return changed_text(
             self.text,

@@ -30,7 +30,12 @@ from collections import Counter
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_of
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    names_in_own_assignments,
+    values_of,
+    without_assignments,
+)
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -41,6 +46,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
     called_name,
     calls_within,
+    changed_within,
     compact_code,
     count_uses,
     free_name,
@@ -61,6 +67,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import (
+    both_orders,
     compared_sides,
     converted_value,
     is_operation,
@@ -81,7 +88,8 @@ def with_plain_loops(body: Body, params: set[str], constants: set[str]) -> list[
     counted = _with_trips(body, _fixed_names(body, params), constants, {})
     body = _without_unread(_without_read_names(body, counted), params)
     fixed = _fixed_names(body, params)
-    return _from_zero(body, _sums_of(body), fixed, params | names_within(*body))
+    sums, taken = _sums_of(body), params | names_within(*body)
+    return changed_within(body, lambda s: [_loop_from_zero(s, sums, fixed, taken)])
 
 
 def _without_read_names(before: Body, after: Body) -> list[cst.BaseStatement]:
@@ -105,17 +113,15 @@ def _without_own_hints(body: Body) -> list[cst.BaseStatement]:
 
     The compiler sees that itself, and a name that its loop assigns is handed on to no trip.
     """
-    result = []
-    for statement in body:
-        loop, inner = range_loop(statement), statements_of(statement)
-        if inner:
-            inner = _without_own_hints(inner)
-            if loop is not None:
-                hint = f"tl.multiple_of({loop.name},{compact_code(loop.step)})"
-                inner = [s for s in inner if not _assigns(s, loop.name, hint)]
-            statement = with_body(statement, inner or [parse_statement("pass\n")])
-        result.append(statement)
-    return result
+
+    def without_hint(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+        if (loop := range_loop(statement)) is None:
+            return [statement]
+        hint = f"tl.multiple_of({loop.name},{compact_code(loop.step)})"
+        inner = [s for s in loop.body if not _assigns(s, loop.name, hint)]
+        return [with_body(loop.node, inner or [parse_statement("pass\n")])]
+
+    return changed_within(body, without_hint)
 
 
 def _assigns(statement: cst.BaseStatement, name: str, code: str) -> bool:
@@ -203,38 +209,21 @@ def _sums_of(body: Body) -> dict[str, cst.BaseExpression]:
     return {
         a.target: a.value
         for a in assignments_in(walk_statements(list(body)))
-        if not a.operator and _terms(a.value)
+        if not a.operator and is_operation(a.value, cst.Add)
     }
-
-
-def _terms(node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
-    """Return both terms of a sum; none of another expression."""
-    is_sum = is_operation(node, cst.Add)
-    return (node.left, node.right) if is_sum and isinstance(node, cst.BinaryOperation) else ()
-
-
-def _from_zero(
-    body: Body, sums: Values, fixed: set[str], taken: set[str]
-) -> list[cst.BaseStatement]:
-    """Return statements whose loops from ``a`` to ``a + n``, or down, are over ``range(0, n)``.
-
-    Args:
-        body: statements of a block.
-        sums: names that are assigned sums.
-        fixed: names that have one value: a bound's is the same where the loop stands.
-        taken: names that are no new ones.
-    """
-    result: list[cst.BaseStatement] = []
-    for statement in body:
-        if inner := statements_of(statement):
-            statement = with_body(statement, _from_zero(inner, sums, fixed, taken))
-        result.append(_loop_from_zero(statement, sums, fixed, taken))
-    return result
 
 
 def _loop_from_zero(
     statement: cst.BaseStatement, sums: Values, fixed: set[str], taken: set[str]
 ) -> cst.BaseStatement:
+    """Return a loop from ``a`` to ``a + n``, or down, as one over ``range(0, n)``.
+
+    Args:
+        statement: the loop; others stay.
+        sums: names that are assigned sums.
+        fixed: names that have one value: a bound's is the same where the loop stands.
+        taken: names that are no new ones.
+    """
     loop = range_loop(statement)
     if loop is None or render_code(loop.start) == "0" or loop.name in assigned_names(*loop.body):
         return statement
@@ -270,9 +259,8 @@ def _length_down(loop: Loop) -> cst.BaseExpression:
 
 def _other_term(node: cst.BaseExpression, term: str) -> cst.BaseExpression | None:
     """Return what a sum of two terms adds to one of them; ``None`` if it is no such sum."""
-    terms = _terms(node)
-    places = [i for i, one in enumerate(terms) if render_code(_bare(one)) == term]
-    return terms[1 - places[0]] if places else None
+    orders = both_orders(node, cst.Add)
+    return next((other for one, other in orders if render_code(_bare(one)) == term), None)
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -292,15 +280,10 @@ def _without_unread(body: Body, params: set[str]) -> list[cst.BaseStatement]:
 
 def _unread_names(body: Body, params: set[str]) -> set[str]:
     """Return names that grow, and that nothing but their own assignments mentions."""
-    uses: dict[str, int] = {}
-    grown = set[str]()
-    for statement in walk_statements(list(body)):
-        binding = single_assignment(statement)
-        if binding is not None and _is_pure(binding.value) and binding.target not in params:
-            name = binding.target
-            uses[name] = uses.get(name, 0) + count_uses(statement, name)
-            grown |= {name} if name in names_within(binding.value) else set()
-    return {n for n in grown if uses[n] == sum(count_uses(statement, n) for statement in body)}
+    bindings = assignments_in(walk_statements(body))
+    grown = {b.target for b in bindings if b.target in names_within(b.value)}
+    kept = params | {b.target for b in bindings if not _is_pure(b.value)}
+    return names_in_own_assignments(body) & grown - kept
 
 
 def _is_pure(node: cst.BaseExpression) -> bool:
@@ -318,15 +301,8 @@ def _is_cast(call: cst.Call) -> bool:
 
 def _without_assignments(body: Body, names: set[str]) -> list[cst.BaseStatement]:
     """Return statements without the assignments to some names."""
-    result: list[cst.BaseStatement] = []
-    for statement in body:
-        binding = single_assignment(statement)
-        if binding is not None and binding.target in names:
-            continue
-        if inner := statements_of(statement):
-            statement = with_body(statement, _without_assignments(inner, names))
-        result.append(statement)
-    return result or [parse_statement("pass\n")]
+    changed = changed_within(body, lambda s: without_assignments([s], names))
+    return changed or [parse_statement("pass\n")]
 
 
 # ------------------------------------------------------------------------------- indices of trips
@@ -420,36 +396,35 @@ def with_compared_indices(body: Body, constants: set[str]) -> list[cst.BaseState
         body: the function's statements.
         constants: parameters that the compiler knows.
     """
-    return _compared_indices(body, body, constants, set(names_within(*body)))
+    taken = names_within(*body)
+
+    def compared(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+        loop = range_loop(statement)
+        return [statement if loop is None else _compared_indices(loop, body, constants, taken)]
+
+    return changed_within(body, compared)
 
 
 def _compared_indices(
-    body: Body, whole: Body, constants: set[str], taken: set[str]
-) -> list[cst.BaseStatement]:
-    result: list[cst.BaseStatement] = []
-    for statement in body:
-        if inner := statements_of(statement):
-            statement = with_body(statement, _compared_indices(inner, whole, constants, taken))
-        loop, head = range_loop(statement), dict[tuple[str, str], str]()
-        swaps: list[Swap] = []
-        for node in nodes_within(*(loop.body if loop is not None else ())):
-            rest = None if loop is None else _compared_with_rest(node, loop, whole, constants)
-            if rest is None:
-                continue
-            column, passed, end = rest
-            index = column.value if isinstance(column, cst.Subscript) else column
-            key = render_code(passed), render_code(index)
-            name = head.setdefault(key, "") or free_name(f"{key[1]}_at", taken)
-            head[key] = name
-            at = replace_each(column, [(index, cst.Name(name))])
-            mask = parse_expression(f"({render_code(at)} < {render_code(end)})")
-            swaps.append((node, mask))
-        if loop is not None and swaps:
-            lines = [f"{name} = {' + '.join(key)}" for key, name in head.items()]
-            own = [replace_each(s, swaps) for s in loop.body]
-            statement = with_body(loop.node, [*map(parse_statement, lines), *own])
-        result.append(statement)
-    return result
+    loop: Loop, whole: Body, constants: set[str], taken: set[str]
+) -> cst.BaseStatement:
+    head, swaps = dict[tuple[str, str], str](), list[Swap]()
+    for node in nodes_within(*loop.body):
+        rest = _compared_with_rest(node, loop, whole, constants)
+        if rest is None:
+            continue
+        column, passed, end = rest
+        index = column.value if isinstance(column, cst.Subscript) else column
+        key = render_code(passed), render_code(index)
+        name = head.setdefault(key, "") or free_name(f"{key[1]}_at", taken)
+        head[key] = name
+        at = replace_each(column, [(index, cst.Name(name))])
+        swaps.append((node, parse_expression(f"({render_code(at)} < {render_code(end)})")))
+    if not swaps:
+        return loop.node
+    lines = [f"{name} = {' + '.join(key)}" for key, name in head.items()]
+    own = [replace_each(s, swaps) for s in loop.body]
+    return with_body(loop.node, [*map(parse_statement, lines), *own])
 
 
 def _compared_with_rest(

@@ -22,7 +22,10 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import (
     assigned_names,
+    assigned_targets,
     calls_within,
+    compound_statement,
+    functions_in,
     imported_name,
     names_within,
     nodes_within,
@@ -144,14 +147,10 @@ def _passes_parameters(entry: cst.CSTNode, tree: cst.Module) -> bool:
 
     Only a ``kernel`` that has keyword-only parameters is given them by name.
     """
-    functions = (s for s in tree.body if isinstance(s, cst.FunctionDef))
-    own = {p.name.value for f in functions if f.name.value == _FUNCTION for p in _keyword_only(f)}
+    kernel = functions_in(tree.body).get(_FUNCTION)
+    own = {p.name.value for p in kernel.params.kwonly_params} if kernel is not None else set()
     passed = [arg for call in calls_within(entry, _FUNCTION) for arg in call.args]
     return any(arg.star == "**" or (arg.keyword and arg.keyword.value in own) for arg in passed)
-
-
-def _keyword_only(function: cst.FunctionDef) -> Sequence[cst.Param]:
-    return function.params.kwonly_params
 
 
 def _with_free_name(tree: cst.Module) -> cst.Module | None:
@@ -173,11 +172,12 @@ def _with_free_name(tree: cst.Module) -> cst.Module | None:
 
 def _parts_of_model(model: cst.ClassDef, taken: set[str]) -> list[cst.BaseStatement] | None:
     """Return the function, and the class whose `forward` calls it."""
-    forward = next((s for s in _methods_of(model) if s.name.value == _FORWARD), None)
+    methods = functions_in(statements_of(model))
+    forward = methods.get(_FORWARD)
     if forward is None or (arguments := _plain_arguments(forward)) is None:
         return None
     owner, *inputs = arguments
-    attributes = _read_attributes(forward, owner, _names_of_methods(model))
+    attributes = _read_attributes(forward, owner, set(methods))
     if attributes is None:
         return None
     whole = _passed_whole(forward, owner)
@@ -197,14 +197,6 @@ def _calling(function: cst.FunctionDef, passed: Sequence[str]) -> cst.FunctionDe
     """Return an entry point that does nothing but to call the function."""
     body = parse_statements(f"return {_FUNCTION}({', '.join([*passed, '**params'])})\n")
     return with_body(_with_params(function), body)
-
-
-def _methods_of(model: cst.ClassDef) -> list[cst.FunctionDef]:
-    return [s for s in statements_of(model) if isinstance(s, cst.FunctionDef)]
-
-
-def _names_of_methods(model: cst.ClassDef) -> set[str]:
-    return {method.name.value for method in _methods_of(model)}
 
 
 def _plain_arguments(function: cst.FunctionDef) -> list[str] | None:
@@ -230,17 +222,7 @@ def _read_attributes(
     ]
     uses = sum(isinstance(node, cst.Name) and node.value == owner for node in nodes)
     uses -= len(_passed_whole(forward, owner))
-    set_ = {
-        id(target)
-        for node in nodes
-        for target in (
-            [part.target for part in node.targets]
-            if isinstance(node, cst.Assign)
-            else [node.target]
-            if isinstance(node, (cst.AugAssign, cst.AnnAssign))
-            else []
-        )
-    }
+    set_ = set(map(id, assigned_targets(forward.body)))
     if uses != len(reads) or any(id(node) in set_ or node.attr.value in methods for node in reads):
         return None
     places: dict[str, list[cst.Attribute]] = {}
@@ -279,11 +261,11 @@ def _function_of(
     """Return the function: the entry point's arguments, then the attributes that it reads."""
     pairs = [(place, cst.Name(name)) for name, places in names.values() for place in places]
     listed = ", ".join([*inputs, *(name for name, _ in names.values())])
-    head = cst.ensure_type(
-        parse_statements(f"def {_FUNCTION}({listed}):\n    pass\n")[0], cst.FunctionDef
+    body = statements_of(replace_each(entry, pairs) if pairs else entry)
+    function = compound_statement(f"def {_FUNCTION}({listed})", body)
+    return cst.ensure_type(function, cst.FunctionDef).with_changes(
+        leading_lines=[cst.EmptyLine()] * 2
     )
-    body = replace_each(entry, pairs) if pairs else entry
-    return with_body(head, statements_of(body)).with_changes(leading_lines=[cst.EmptyLine()] * 2)
 
 
 def _with_params(forward: cst.FunctionDef) -> cst.FunctionDef:

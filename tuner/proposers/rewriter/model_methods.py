@@ -22,10 +22,13 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
+    assigned_targets,
     first_param,
+    functions_in,
     names_within,
     nodes_within,
     parse_expression,
+    plain_assignment,
     render_code,
     replace_each,
     statements_of,
@@ -78,11 +81,10 @@ def with_plain_methods(tree: cst.Module) -> cst.Module:
 
 
 def _read_class(node: cst.ClassDef, names: set[str]) -> _Class:
-    bound = [s for s in statements_of(node) if isinstance(s, cst.FunctionDef)]
     methods = {
-        s.name.value: s
-        for s in bound
-        if s.asynchronous is None and (not s.decorators or _is_static(s))
+        name: method
+        for name, method in functions_in(statements_of(node)).items()
+        if method.asynchronous is None and (not method.decorators or _is_static(method))
     }
     is_module = [render_code(base.value) for base in node.bases][:1] in [[m] for m in _MODULES]
     init = methods.get("__init__")
@@ -106,17 +108,15 @@ def _parts_made(
 def attributes_made(node: cst.ClassDef, init: cst.FunctionDef) -> Iterator[tuple[str, cst.Call]]:
     """Yield attributes that ``__init__`` alone binds in a class, to what a call gives."""
     bound = [
-        render_code(target.target)
+        render_code(part.target)
         for part in nodes_within(node)
-        if isinstance(part, cst.Assign)
-        for target in part.targets
+        if isinstance(part, cst.AssignTarget)
     ]
     own = first_param(init)
     for statement in statements_of(init):
-        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        if (sides := plain_assignment(statement)) is None:
             continue
-        target, value = render_code(small.targets[0].target), small.value
+        target, value = render_code(sides[0]), sides[1]
         is_own = target.startswith(f"{own}.") and bound.count(target) == 1
         if is_own and isinstance(value, cst.Call):
             yield target.removeprefix(f"{own}."), value
@@ -127,18 +127,8 @@ def _is_plain(method: cst.FunctionDef) -> bool:
     owner, names = first_param(method), names_within(method)
     if names & {"super", "__class__"} or any(_is_private(name) for name in names):
         return False
-    targets = [
-        target.target
-        for node in nodes_within(method)
-        for target in (
-            node.targets
-            if isinstance(node, cst.Assign)
-            else [node]
-            if isinstance(node, (cst.AugAssign, cst.AnnAssign))
-            else []
-        )
-    ]
-    return not any(render_code(target).split(".")[0] == owner for target in targets)
+    targets = map(render_code, assigned_targets(method))
+    return not any(target.split(".")[0] == owner for target in targets)
 
 
 def _is_private(name: str) -> bool:

@@ -32,6 +32,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     calls_within,
     compact_code,
     expand_names,
+    expression_statement,
     free_name,
     integer_literal,
     is_return,
@@ -43,6 +44,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     render_module,
     replace_each,
     single_assignment,
+    small_statement,
     statements_of,
     substitute_names,
     walk_statements,
@@ -234,8 +236,7 @@ def _type_of(call: cst.Call) -> str:
 def _filled(behind: Body, name: str) -> cst.BaseExpression | None:
     """Return what ``name.copy_(value)`` copies, if that is the statement behind."""
     for statement in behind:
-        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        call = small.value if isinstance(small, cst.Expr) else None
+        call = expression_statement(statement)
         if isinstance(call, cst.Call) and called_name(call) == f"{name}.copy_":
             return call.args[0].value if len(call.args) == 1 else None
     return None
@@ -286,8 +287,9 @@ def _only_asks(statement: cst.BaseStatement) -> bool:
         asks = isinstance(call.func, cst.Attribute) and call.func.attr.value in TENSOR_QUERIES
         if called_name(call) not in plain and not asks and _copied(call)[0] is None:
             return False
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return not isinstance(small, (cst.AugAssign, cst.Return, cst.Del)) and not any(
+    return not isinstance(
+        small_statement(statement), (cst.AugAssign, cst.Return, cst.Del)
+    ) and not any(
         isinstance(node, cst.AssignTarget)
         and isinstance(node.target, (cst.Subscript, cst.Attribute))
         for node in nodes_within(statement)

@@ -15,6 +15,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
     assigned_names,
     first_param,
+    functions_in,
     nodes_within,
     parse_expression,
     render_code,
@@ -75,7 +76,7 @@ def _imports_other_layers(tree: cst.Module) -> bool:
 
 
 def _pairs_of(node: cst.ClassDef) -> Iterator[Swap]:
-    methods = {s.name.value: s for s in statements_of(node) if isinstance(s, cst.FunctionDef)}
+    methods = functions_in(statements_of(node))
     layers = dict(_layers(node, methods["__init__"])) if "__init__" in methods else {}
     for name, method in methods.items():
         owner = first_param(method)

@@ -15,13 +15,12 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._assignments import (
     single_values,
-    without_unread_pointers,
+    without_unread_parts,
     without_unused,
 )
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
-    has_assignment,
     in_place_of,
     with_params,
     without_param,
@@ -37,6 +36,7 @@ from solkit.tuner.proposers.rewriter._elementwise import (
     tile_of,
 )
 from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type
+from solkit.tuner.proposers.rewriter._launch_order import allocation_of, is_free_between
 from solkit.tuner.proposers.rewriter._lift import without_running
 from solkit.tuner.proposers.rewriter._lift_expressions import CannotLiftError
 from solkit.tuner.proposers.rewriter._memory import WRITES, is_write, pointers_of
@@ -72,8 +72,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._roots import (
-    ALLOCATORS,
-    TENSOR_QUERIES,
     element_uses,
     roots_of,
 )
@@ -122,7 +120,7 @@ def fused_source(text: KernelText) -> str:
 
 def _fused_sources(text: KernelText) -> Iterator[str]:
     for first, second in itertools.combinations(text.single, 2):
-        if first.launcher is not second.launcher or not _nothing_between(first, second):
+        if first.launcher is not second.launcher or not is_free_between(first, second):
             continue
         products = [bool(calls_within(e.function.node, "tl.dot")) for e in (first, second)]
         for name in _shared_tensors(first, second):
@@ -167,10 +165,7 @@ class _Between:
     @property
     def allocation(self) -> cst.BaseStatement | None:
         """Statement that allocates it, if the launcher does."""
-        statement = has_assignment(self.first.launcher, self.name)
-        binding = None if statement is None else single_assignment(statement)
-        is_own = binding is not None and called_name(binding.value) in ALLOCATORS
-        return statement if is_own else None
+        return allocation_of(self.name, self.first.launcher)
 
     def other_uses(self) -> list[cst.CSTNode]:
         """Return the launcher's uses of the tensor beside the two launches and its metadata."""
@@ -208,25 +203,6 @@ def _shared_tensors(first: Launch, second: Launch) -> list[str]:
         for name in names
         if len(_parameters_of(first, name)) == 1 == len(_parameters_of(second, name))
     )
-
-
-def _nothing_between(first: Launch, second: Launch) -> bool:
-    """Tell whether the launcher only allocates, and reads sizes, between two launches."""
-    body = statements_of(first.launcher)
-    places = [
-        next((i for i, s in enumerate(body) if s is e.statement), -1) for e in (first, second)
-    ]
-    if min(places) < 0 or places[0] > places[1]:
-        return False
-    for statement in body[places[0] + 1 : places[1]]:
-        if not isinstance(statement, (cst.SimpleStatementLine, cst.FunctionDef)):
-            return False
-        for call in calls_within(statement):
-            plain = called_name(call) in (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2")
-            method = isinstance(call.func, cst.Attribute) and call.func.attr.value in TENSOR_QUERIES
-            if not plain and not method:
-                return False
-    return True
 
 
 # ------------------------------------------------------------------------------- epilogues
@@ -401,7 +377,7 @@ def _with_computed_loads(
         return ""
     node = with_each(function.node, swaps)
     if read in names_within(*statements_of(node)):
-        node = without_unread_pointers(node, read)
+        node = with_body(node, without_unread_parts(statements_of(node), read))
     if read in names_within(*statements_of(node)):
         return ""
     return _rewritten_file(between, product, node, inlined, read)

@@ -11,7 +11,6 @@ Notation
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     guarded_launch,
     has_assignment,
     in_place_of,
-    launch_line,
     options_of,
     own_grid,
 )
@@ -38,6 +36,12 @@ from solkit.tuner.proposers.rewriter._equal_sizes import (
     spelled_size,
 )
 from solkit.tuner.proposers.rewriter._kept_types import UnknownTypeError, kept_type, memory_type
+from solkit.tuner.proposers.rewriter._launch_order import (
+    adjacent_launches,
+    allocation_of,
+    is_free_between,
+    statements_between,
+)
 from solkit.tuner.proposers.rewriter._loop_values import (
     LoopValue,
     computed_again,
@@ -69,6 +73,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     statements_of,
     substitute_names,
+    with_body,
     with_each,
 )
 from solkit.tuner.proposers.rewriter._operations import conjuncts
@@ -76,12 +81,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
-    is_changed_between,
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
+from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
 from solkit.tuner.proposers.rewriter._roots import (
-    ALLOCATORS,
     element_uses,
     is_size,
     roots_of,
@@ -89,7 +93,7 @@ from solkit.tuner.proposers.rewriter._roots import (
 )
 from solkit.tuner.proposers.rewriter._row_launches import launched_by_rows
 from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
-from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 from solkit.tuner.proposers.rewriter.one_pass import with_shared_loads
 
@@ -145,21 +149,15 @@ def merged_programs(source: str, last: str) -> str:
     text = parse_kernel(source)
     if text is None:
         return ""
-    top = {id(statement) for statement in statements_of(text.launcher)}
-    launches = [launch for launch in text.launches if id(launch.statement) in top]
-    for one, two in itertools.pairwise(launches):
-        is_pair = one in text.single and two in text.single and two.function.name == last
-        if is_pair and _may_share_a_grid(one, two) == {}:
+    for one, two in adjacent_launches(text):
+        if two.function.name == last and _may_share_a_grid(one, two) == {}:
             return _Merge(text, one, two).source()
     return ""
 
 
 def _merge_first_pair(text: KernelText) -> Fused | None:
-    top = {id(statement) for statement in statements_of(text.launcher)}
-    launches = [launch for launch in text.launches if id(launch.statement) in top]
-    for one, two in itertools.pairwise(launches):
-        is_pair = one in text.single and two in text.single
-        sizes = _may_share_a_grid(one, two) if is_pair else None
+    for one, two in adjacent_launches(text):
+        sizes = _may_share_a_grid(one, two)
         if sizes is not None and (source := _Merge(text, one, two, sizes).source()):
             return source, (one.function.name, two.function.name)
     return None
@@ -167,11 +165,8 @@ def _merge_first_pair(text: KernelText) -> Fused | None:
 
 def _merge_first_rows(text: KernelText) -> Fused | None:
     """Return the file with the first pair as one of which the second is to take rows for that."""
-    top = {id(statement) for statement in statements_of(text.launcher)}
-    launches = [launch for launch in text.launches if id(launch.statement) in top]
-    for one, two in itertools.pairwise(launches):
-        is_pair = one in text.single and two in text.single
-        if not is_pair or len(one.axes or ()) != 1 or _may_share_a_grid(one, two) == {}:
+    for one, two in adjacent_launches(text):
+        if len(one.axes or ()) != 1 or _may_share_a_grid(one, two) == {}:
             continue
         form = launched_by_rows(text, two, compact_code((one.axes or ())[0]), one)
         name = two.function.name
@@ -356,18 +351,11 @@ class _Merge:
 
     def _is_free_between(self) -> bool:
         """Tell whether nothing between the launches reads what the first writes, or changes it."""
-        body = statements_of(self._one.launcher)
-        start, stop = (body.index(launch.statement) for launch in (self._one, self._two))
-        if is_changed_between(body[start + 1 : stop], self._one):
+        if not is_free_between(self._one, self._two):
             return False
-        launcher = self._one.launcher
-        written = roots_of(self._one.arguments.values(), launcher)
-        for statement in body[start + 1 : stop]:
-            if not all(is_harmless(call) for call in calls_within(statement)):
-                return False
-            if roots_of(map(cst.Name, values_read(statement)), launcher) & written:
-                return False
-        return True
+        launcher, between = self._one.launcher, statements_between(self._one, self._two) or ()
+        read = map(cst.Name, values_read(*between))
+        return not roots_of(read, launcher) & roots_of(self._one.arguments.values(), launcher)
 
     # ------------------------------------------------------------------------- what depends
 
@@ -375,7 +363,7 @@ class _Merge:
         """Return the accesses of both."""
         own = {id(node) for statement in self._ahead for node in nodes_within(statement)}
         merged = JitFunction(
-            _with_statements(self._one.function.node, [*self._ahead, *self._behind]),
+            with_body(self._one.function.node, [*self._ahead, *self._behind]),
             tuple(self._arguments),
             frozenset(self._constants),
             False,
@@ -476,9 +464,7 @@ class _Merge:
 
     def _is_only_between(self, tensor: str) -> bool:
         """Tell whether a tensor is allocated for these two launches alone."""
-        statement = has_assignment(self._one.launcher, tensor) if tensor.isidentifier() else None
-        binding = None if statement is None else single_assignment(statement)
-        if binding is None or called_name(binding.value) not in ALLOCATORS:
+        if not tensor.isidentifier() or allocation_of(tensor, self._one.launcher) is None:
             return False
         own = (self._one.statement, self._two.statement)
         passed = [*self._one.arguments.values(), *self._two.arguments.values()]
@@ -573,20 +559,18 @@ class _Merge:
         arguments = self._remaining(gone)
         body = without_repeats(body, _aliases(arguments), list(arguments))
         body = with_own_names(body, set(arguments))
-        ordered = {n: v for n, v in arguments.items() if n not in self._constants}
-        ordered |= {n: v for n, v in arguments.items() if n in self._constants}
         name = self._text.fresh(f"{one.function.name}_{two.function.name}")
-        node = with_signature(two.function, name, body, ordered, self._constants)
-        options = {**options_of(one), **options_of(two)}
+        node = with_arguments(two.function, name, body, arguments, self._constants)
         grid = own_grid(two) if self._sizes else render_code(two.grid)
-        line = launch_line(name, grid, ordered, options, self._constants)
+        options = {**options_of(one), **options_of(two)}
+        line = launched(two, node, grid=grid, arguments=arguments, options=options)
         assignments = [has_assignment(one.launcher, tensor) for tensor in gone]
         dropped = [statement for statement in assignments if statement is not None]
-        launched = [line]
+        statements = [line]
         if self._sizes:
             dropped = [s for s in dropped if self._may_wait(s)]
             test = " and ".join(f"{a} == {b}" for a, b in self._sizes.items())
-            launched = guarded_launch(test, line, two.statement, ahead=[*dropped, one.statement])
+            statements = guarded_launch(test, line, two.statement, ahead=[*dropped, one.statement])
         functions = {} if self._sizes else {one.function.name: None, two.function.name: node}
         return changed_text(
             self._text,
@@ -594,7 +578,7 @@ class _Merge:
             added={two.function.name: [node]} if self._sizes else {},
             launches=[
                 (one.statement, []),
-                (two.statement, launched),
+                (two.statement, statements),
                 *((statement, []) for statement in dropped),
             ],
         )
@@ -623,10 +607,6 @@ def _covers(mask: str | None, load: _Access) -> bool:
         for code in (mask, load.mask)
     )
     return written <= read
-
-
-def _with_statements(node: cst.FunctionDef, body: Body) -> cst.FunctionDef:
-    return node.with_changes(body=cst.IndentedBlock(list(body)))
 
 
 def values_read(*parts: cst.CSTNode) -> set[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, last_values
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -36,7 +36,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     expand_names,
     expression_statement,
     free_name,
-    names_within,
     nodes_within,
     parse_expression,
     parse_statement,
@@ -53,7 +52,7 @@ from solkit.tuner.proposers.rewriter._operations import compared_sides, is_opera
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._relaunch import relaunched
 from solkit.tuner.proposers.rewriter._roots import allocated_tensor
-from solkit.tuner.proposers.rewriter._values import argument_aliases
+from solkit.tuner.proposers.rewriter._values import all_names, argument_aliases
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
 _ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
@@ -182,13 +181,9 @@ def _values(body: Body) -> dict[str, cst.BaseExpression]:
 
 def _block_of(name: str, values: Values) -> str:
     """Return the size of the only range that a name follows from; empty if there is another."""
-    pending, sizes, seen = [cst.Name(name)], set[str](), set[str]()
-    while pending:
-        node: cst.BaseExpression = pending.pop()
-        sizes |= {compact_code(c.args[-1].value) for c in calls_within(node, "tl.arange")}
-        fresh = (names_within(node) & set(values)) - seen
-        seen |= fresh
-        pending += [values[other] for other in fresh]  # type: ignore[misc]
+    parts = [values[other] for other in all_names(cst.Name(name), values) & values.keys()]
+    ranges = [call for part in parts for call in calls_within(part, "tl.arange")]
+    sizes = {compact_code(call.args[-1].value) for call in ranges}
     return sizes.pop() if len(sizes) == 1 else ""
 
 
@@ -292,13 +287,7 @@ def _stored(
 ) -> list[cst.BaseStatement]:
     """Return statements that add a program's sums to memory, or its rows if sums are not finite."""
     sums, at, limit = names
-    values = {b.target: s for s in trip if (b := single_assignment(s)) is not None}
-    needed, pending = [], [scatter.column]
-    while pending:
-        name = pending.pop()
-        if name in values and values[name] not in needed:
-            needed.append(values[name])
-            pending += sorted(names_within(values[name]))
+    needed = all_names(cst.Name(scatter.column), last_values(trip))
     inside = f"({at} < {limit})[:, None] & ({scatter.column} < {scatter.stride})[None, :]"
     place = f"({scatter.base} + {at} * {scatter.stride})[:, None] + {scatter.column}[None, :]"
     branch = parse_statement(
@@ -309,7 +298,8 @@ def _stored(
     )
     node = cst.ensure_type(branch, cst.If)
     other = with_body(cst.ensure_type(node.orelse, cst.Else), [single])
-    return [*(s for s in trip if s in needed), node.with_changes(orelse=other)]
+    own = [s for s in trip if (b := single_assignment(s)) is not None and b.target in needed]
+    return [*own, node.with_changes(orelse=other)]
 
 
 def _with_launch(

@@ -33,6 +33,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     without_param,
 )
 from solkit.tuner.proposers.rewriter._equal_sizes import allocated_sizes, spelled_size
+from solkit.tuner.proposers.rewriter._launch_order import is_free_between
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_meet
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -71,13 +72,11 @@ from solkit.tuner.proposers.rewriter._operations import (
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
-    is_changed_between,
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._relaunch import launched
 from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import all_names, argument_bases
-from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.product_fusion import fused_source
 from solkit.tuner.proposers.rewriter.program_fusion import merged_programs
 from solkit.tuner.proposers.rewriter.row_programs import (
@@ -491,7 +490,8 @@ def _with_reader(scatter: _Scatter) -> str:
         if form is None or again is None:
             continue
         reader = form.launches_of(launch.function.name)[0]
-        gathering = _with_gathers(again, reader) if _is_free_between(again, reader) else ""
+        is_free = is_free_between(again.launch, reader)
+        gathering = _with_gathers(again, reader) if is_free else ""
         merged = merged_programs(gathering, reader.function.name) if gathering else ""
         whole = parse_kernel(merged) if merged else None
         results = {addition.result for addition in scatter.additions}
@@ -508,18 +508,6 @@ def _with_rows_in_flight(source: str, scatter: _Scatter) -> str:
     bounds = ", ".join(f"{scatter.index}_{word}" for word in _WORDS[4:6])
     unrolled = f"in tl.range({bounds}, loop_unroll_factor={_IN_FLIGHT}):"
     return source.replace(f"in range({bounds}):", unrolled)
-
-
-def _is_free_between(scatter: _Scatter, reader: Launch) -> bool:
-    """Tell whether a scatter may come right ahead of a later launch."""
-    body = statements_of(scatter.launch.launcher)
-    places = {id(statement): place for place, statement in enumerate(body)}
-    first, last = (places.get(id(launch.statement), -1) for launch in (scatter.launch, reader))
-    if first < 0 or last < first:
-        return False
-    between = body[first + 1 : last]
-    calls = [call for statement in between for call in calls_within(statement)]
-    return not is_changed_between(between, scatter.launch) and all(map(is_harmless, calls))
 
 
 def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:

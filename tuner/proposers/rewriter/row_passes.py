@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     RANGES,
     Body,
     Swap,
+    all_params,
     argument_of,
     assigned_names,
     called_name,
@@ -152,8 +153,8 @@ def _guarded(
 
 def _fixed_sizes(text: KernelText, launch: Launch) -> dict[str, int]:
     """Return the integers that the file's text gives a launch's parameters."""
-    params, launcher = launch.launcher.params, launch.launcher
-    varied = {p.name.value for p in (*params.params, *params.kwonly_params)}
+    launcher = launch.launcher
+    varied = {param.name.value for param in all_params(launcher)}
     assigned = assigned_names(*statements_of(launcher))
     varied |= {name for name in assigned if launcher_definition(name, launcher) is None}
     sizes = {

@@ -18,17 +18,16 @@ from solkit.tuner.proposers.rewriter._assignments import (
     assignments_in,
     needed_for,
     single_values,
-    without_unread_pointers,
+    without_unread_parts,
 )
 from solkit.tuner.proposers.rewriter._carried import LOWEST, NEGATIVE_INFINITY
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     has_assignment,
-    launch_line,
-    options_of,
 )
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
+from solkit.tuner.proposers.rewriter._launch_order import allocation_of, is_free_between
 from solkit.tuner.proposers.rewriter._memory import WRITES
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -43,7 +42,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     called_name,
     calls_within,
     compact_code,
-    compound_statement,
     count_uses,
     expression_statement,
     free_name,
@@ -72,9 +70,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     in_launcher,
-    is_changed_between,
     launcher_definition,
 )
+from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._row_softmax import (
     EMPTY,
@@ -95,7 +93,6 @@ from solkit.tuner.proposers.rewriter._row_softmax import (
     softmax_of_rows,
 )
 from solkit.tuner.proposers.rewriter._values import all_names, as_blocked_loop
-from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 
 _WORDS = ("tl", "None", "float", "range")
 _COLUMN = "_column_"  # stands for the index within a row
@@ -163,7 +160,7 @@ def _chains(text: KernelText) -> Iterator[_Chain]:
 
 
 def _chains_of(text: KernelText, scores: Launch, softmax: Launch, last: Launch) -> Iterator[_Chain]:
-    if not _is_free_between(scores, softmax) or not _is_free_between(softmax, last):
+    if not is_free_between(scores, softmax) or not is_free_between(softmax, last):
         return
     for raw in _names_in_both(scores, softmax):
         for weights in _names_in_both(softmax, last):
@@ -182,27 +179,12 @@ def _names_in_both(one: Launch, two: Launch) -> list[str]:
     ]
 
 
-def _is_free_between(one: Launch, two: Launch) -> bool:
-    body = statements_of(one.launcher)
-    start, stop = body.index(one.statement), body.index(two.statement)
-    between = body[start + 1 : stop]
-    calls = [call for statement in between for call in calls_within(statement)]
-    return not is_changed_between(between, one) and all(map(is_harmless, calls))
-
-
 def _is_only_between(text: KernelText, chain: _Chain, name: str) -> bool:
     """Tell whether a tensor is allocated, without values, for these launches alone."""
-    statement = has_assignment(text.launcher, name)
-    binding = None if statement is None else single_assignment(statement)
-    if binding is None or called_name(binding.value) not in EMPTY:
-        return False
+    statement = allocation_of(name, text.launcher, EMPTY)
     users = {id(launch.statement) for launch in chain.launches} | {id(statement)}
-    for other in statements_of(text.launcher):
-        if id(other) in users:
-            continue
-        if name in names_within(*map(_without_sizes, [other])):
-            return False
-    return True
+    others = [other for other in statements_of(text.launcher) if id(other) not in users]
+    return statement is not None and name not in names_within(*map(_without_sizes, others))
 
 
 def _without_sizes(statement: cst.BaseStatement) -> cst.BaseStatement:
@@ -662,17 +644,14 @@ class _Fusion:
 
     def _file(self, body: Body) -> str:
         last, chain = self._chain.values, self._chain
-        whole = compound_statement("if True", body)
-        body = statements_of(without_unread_pointers(whole, self._weights))
+        body = without_unread_parts(body, self._weights)
         used = names_within(*body)
         require(self._weights not in used)
         arguments = {n: v for n, v in self._arguments.items() if n in used}
-        ordered = {n: v for n, v in arguments.items() if n not in self._constants}
-        ordered |= {n: v for n, v in arguments.items() if n in self._constants}
         name = self.text_of.fresh(f"{chain.scores.function.name}_{last.function.name}")
-        node = with_signature(last.function, name, body, ordered, self._constants)
-        line = launch_line(name, render_code(last.grid), ordered, options_of(last), self._constants)
-        gone = self._unused_allocations([parse_expression(code) for code in ordered.values()])
+        node = with_arguments(last.function, name, body, arguments, self._constants)
+        line = launched(last, node, arguments=arguments)
+        gone = self._unused_allocations([parse_expression(code) for code in arguments.values()])
         functions = dict.fromkeys(launch.function.name for launch in chain.launches)
         return changed_text(
             self.text_of,

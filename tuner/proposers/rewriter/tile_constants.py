@@ -29,10 +29,12 @@ from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Swap,
+    all_params,
     assigned_names,
     called_name,
     calls_within,
     count_uses,
+    functions_in,
     integer_literal,
     names_within,
     nodes_within,
@@ -275,12 +277,8 @@ def _is_of_the_problem(text: KernelText, name: str) -> bool:
     """Tell whether a module's constant says what is computed: the reference uses it, too."""
     if text.constant(name) is None:
         return False
-    plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
-    return any(
-        name in names_within(function)
-        for function in plain
-        if function.name.value in _OF_THE_PROBLEM
-    )
+    functions = functions_in(text.tree.body)
+    return any(name in names_within(functions[f]) for f in _OF_THE_PROBLEM if f in functions)
 
 
 def _grid_follows(launch: Launch, name: str) -> bool:
@@ -461,8 +459,7 @@ def _first_use(text: KernelText, function: str, name: str) -> tuple[cst.BaseStat
     It stands in the innermost block of the launcher that has all uses.
     """
     launch = text.launches_of(function)[0]
-    params = launch.launcher.params
-    ahead = {param.name.value for param in (*params.params, *params.kwonly_params)}
+    ahead = {param.name.value for param in all_params(launch.launcher)}
     body = statements_of(launch.launcher)
     while True:
         for first in body:
