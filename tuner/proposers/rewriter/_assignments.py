@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import libcst as cst
 
@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     count_uses,
     names_within,
     single_assignment,
+    substitute_names,
     walk_statements,
 )
 
@@ -67,6 +68,29 @@ def needed_for(names: Collection[str], body: Body) -> list[cst.BaseStatement]:
             used |= names_within(statement)
             kept.append(statement)
     return kept[::-1]
+
+
+def following_names(body: Body, names: Collection[str] = (), calls: Sequence[str] = ()) -> set[str]:
+    """Return names with those whose values follow from them, or from calls; through loops, too."""
+    bindings, reached = assignments_in(walk_statements(body)), set(names)
+    count = -1
+    while count != len(reached):
+        count = len(reached)
+        reached |= {
+            binding.target
+            for binding in bindings
+            if names_within(binding.value) & reached
+            or (calls and calls_within(binding.value, *calls))
+        }
+    return reached
+
+
+def written_out(bindings: Iterable[Assignment]) -> dict[str, cst.BaseExpression]:
+    """Return what names get, one after the other, without names that got something before."""
+    values: dict[str, cst.BaseExpression] = {}
+    for binding in bindings:
+        values[binding.target] = substitute_names(binding.value, values)
+    return values
 
 
 def without_assignments(

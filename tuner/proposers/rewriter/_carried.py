@@ -80,6 +80,18 @@ class CarriedKind(enum.Enum):
         """True for a maximum or a minimum."""
         return self in (CarriedKind.MAXIMUM, CarriedKind.MINIMUM)
 
+    @property
+    def reduction(self) -> str:
+        """Function that makes one value of a block: of sums and extrema; empty for others."""
+        return _REDUCTIONS_OF_KINDS.get(self.value, "")
+
+    def joined(self, one: str, two: str) -> str:
+        """Return the code that joins two values: of sums and extrema."""
+        return f"{one} + {two}" if self is CarriedKind.SUM else f"tl.{self.value}({one}, {two})"
+
+
+_REDUCTIONS_OF_KINDS = {"sum": "tl.sum", "maximum": "tl.max", "minimum": "tl.min"}
+
 
 @dataclass(frozen=True)
 class Carried:

@@ -86,8 +86,9 @@ class ProgramIndices:
         if isinstance(node, cst.BaseExpression) and (tile := tile_index(node)) is not None:
             return f"_index_{tile[0]}", node, tile[1]
         axis = program_axis(node)
-        is_index = axis is not None and isinstance(node, cst.Call)
-        return (f"_index_{axis}", node, "") if is_index else None
+        if axis is None or not isinstance(node, cst.Call):
+            return None
+        return f"_index_{axis}", node, ""
 
     def _size(self, axis: int, block: str) -> str:
         """Return how many indices an axis has."""

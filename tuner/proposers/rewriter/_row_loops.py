@@ -222,7 +222,7 @@ class RowReader:
 
     def _is_reduced(self, name: str, kind: CarriedKind) -> bool:
         """Tell whether only the sum, or the extreme, of a block's elements is read later."""
-        call = {CarriedKind.SUM: "tl.sum", CarriedKind.MAXIMUM: "tl.max"}.get(kind, "tl.min")
+        call = kind.reduction
         uses = [
             node
             for node in nodes_within(*self._later)

@@ -26,7 +26,11 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in, straight_values
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    straight_values,
+    written_out,
+)
 from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
@@ -551,10 +555,8 @@ class _Writer:
         self._scales = {scale.weights.name: scale for scale in scales}
         self._statements: dict[int, list[cst.BaseStatement]] = {}
         first = min((scale.place for scale in scales), default=len(loop.body))
-        counts, flat = Counter(assigned_names(*loop.body)), dict[str, cst.BaseExpression]()
-        for binding in assignments_in(loop.body[:first]):
-            if counts[binding.target] == 1:
-                flat[binding.target] = substitute_names(binding.value, flat)
+        counts = Counter(assigned_names(*loop.body))
+        flat = written_out(b for b in assignments_in(loop.body[:first]) if counts[b.target] == 1)
         self._names = {plain_code(value): name for name, value in reversed(flat.items())}
 
     def rename(self, code: str) -> str:

@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._assignments import assignments_in, values_
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
+    all_params,
     argument_of,
     assigned_names,
     called_name,
@@ -234,7 +235,7 @@ def _are_fixed(node: cst.FunctionDef, names: set[str], call: cst.Call) -> bool:
     body = statements_of(node)
     ahead = list(itertools.takewhile(lambda s: not any(n is call for n in nodes_within(s)), body))
     counts = assigned_names(*body)
-    params = {p.name.value for p in (*node.params.params, *node.params.kwonly_params)}
+    params = {param.name.value for param in all_params(node)}
     for name in names & set(counts):
         straight = values_of(name, ahead)
         if len(straight) == counts.count(name):
@@ -264,8 +265,7 @@ def _is_natural(node: cst.BaseExpression, function: cst.FunctionDef, depth: int)
 
 
 def _is_natural_name(name: str, function: cst.FunctionDef, depth: int) -> bool:
-    params = (*function.params.params, *function.params.kwonly_params)
-    for param in params:
+    for param in all_params(function):
         if param.name.value == name:
             note = param.annotation
             return note is not None and "constexpr" in render_code(note.annotation)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._assignments import following_names
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     grid_axis,
@@ -140,15 +140,9 @@ def _with_tiles(text: KernelText, launch: Launch, block: str, facts: Facts) -> s
 
 def _gathers(function: JitFunction) -> bool:
     """Tell whether places of loads follow from what was loaded."""
-    bindings, loaded = assignments_in(walk_statements(function.body)), set[str]()
-
-    def is_loaded(node: cst.CSTNode) -> bool:
-        return bool(calls_within(node, "tl.load")) or bool(names_within(node) & loaded)
-
-    while new := {b.target for b in bindings if is_loaded(b.value)} - loaded:
-        loaded |= new
-    loads = calls_within(function.node, "tl.load")
-    return any(is_loaded(load.args[0].value) for load in loads if load.args)
+    loaded = following_names(function.body, calls=("tl.load",))
+    places = [call.args[0].value for call in calls_within(function.node, "tl.load") if call.args]
+    return any(names_within(p) & loaded or calls_within(p, "tl.load") for p in places)
 
 
 def _lengths(function: JitFunction) -> set[str]:
@@ -239,14 +233,12 @@ class _Along:
 
     def __init__(self, function: JitFunction, block: str) -> None:
         self._function, self._block = function, block
-        self._names, bindings = set[str](), assignments_in(walk_statements(function.body))
-        while new := {b.target for b in bindings if self.reaches(b.value)} - self._names:
-            self._names |= new
+        self._names = following_names(function.body, {block})
         self._reduced = operand_shapes(function, *_REDUCTIONS, in_stores=True)
 
     def reaches(self, node: cst.CSTNode) -> bool:
         """Tell whether a node depends on the range, or has its length."""
-        return bool(names_within(node) & {*self._names, self._block})
+        return bool(names_within(node) & self._names)
 
     def is_elementwise(self) -> bool:
         """Tell whether nothing joins elements of two places, nor asks for the length."""

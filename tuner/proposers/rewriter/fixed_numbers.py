@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import single_values
+from solkit.tuner.proposers.rewriter._assignments import following_names, single_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -36,7 +36,6 @@ from solkit.tuner.proposers.rewriter._nodes import (
     replace_each,
     single_assignment,
     substitute_names,
-    walk_statements,
     with_body,
 )
 from solkit.tuner.proposers.rewriter._operations import FLIPPED, comparison_parts, is_zero
@@ -192,7 +191,10 @@ def _meeting_data(function: JitFunction, names: set[str]) -> set[str]:
     So are names that a function, a method or a choice gets by themselves: an index keeps its type
     whatever it is added to, and a constant has none.
     """
-    data, constants = _loaded_names(function), names | set(function.constants) | {"tl"}
+    data, constants = (
+        following_names(function.body, calls=("tl.load",)),
+        names | set(function.constants) | {"tl"},
+    )
     met = set[str]()
     for node in nodes_within(*function.body):
         sides: list[Swap] = []
@@ -211,18 +213,6 @@ def _meeting_data(function: JitFunction, names: set[str]) -> set[str]:
             alone += [node.func] if isinstance(node.func, cst.Attribute) else []
             met |= names_within(*alone) & names
     return met
-
-
-def _loaded_names(function: JitFunction) -> set[str]:
-    """Return names that hold loaded values, or what follows from some."""
-    data, count = set[str](), -1
-    while count != len(data):
-        count = len(data)
-        for statement in walk_statements(function.body):
-            binding = single_assignment(statement)
-            if binding is not None and _holds_data(binding.value, data):
-                data.add(binding.target)
-    return data
 
 
 def _holds_data(node: cst.CSTNode, data: set[str]) -> bool:

@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._assignments import (
     assignments_in,
     last_values,
     without_assignments,
+    written_out,
 )
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._lift import scalar_names, without_running
@@ -427,11 +428,8 @@ def _contiguous(statement: cst.BaseStatement, nest: _Nest) -> cst.BaseStatement:
 
 def _row_values(nest: _Nest) -> dict[str, cst.BaseExpression]:
     """Return what a row's names stand for, without what it loads."""
-    values: dict[str, cst.BaseExpression] = {}
-    for binding in assignments_in(nest.ahead):
-        if not calls_within(binding.value, "tl.load"):
-            values[binding.target] = substitute_names(binding.value, values)
-    return values
+    bindings = assignments_in(nest.ahead)
+    return written_out(b for b in bindings if not calls_within(b.value, "tl.load"))
 
 
 def _used(statements: Body, rest: Body) -> list[cst.BaseStatement]:

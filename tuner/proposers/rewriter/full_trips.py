@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._columns import (
 )
 from solkit.tuner.proposers.rewriter._distinct_names import without_unread
 from solkit.tuner.proposers.rewriter._masks import without_mask
+from solkit.tuner.proposers.rewriter._memory import mask_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
@@ -243,10 +244,7 @@ class _FullTrip:
 
 def _mask_of(node: cst.CSTNode) -> cst.BaseExpression | None:
     """Return the mask of a choice, a load or a store."""
-    places = {"tl.where": 0, "tl.load": 1, "tl.store": 2}
-    if not isinstance(node, cst.Call) or called_name(node) not in places:
-        return None
-    return argument_of(node, places[called_name(node)], "mask")
+    return argument_of(node, 0) if called_name(node) == "tl.where" else mask_of(node)
 
 
 def _is_combined(mask: cst.BaseExpression) -> bool:

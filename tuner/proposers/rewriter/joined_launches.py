@@ -32,7 +32,7 @@ from solkit.tuner.proposers.rewriter._equal_sizes import (
     size_differences,
     spelled_size,
 )
-from solkit.tuner.proposers.rewriter._launch_order import allocation_of
+from solkit.tuner.proposers.rewriter._launch_order import allocation_of, is_harmless
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
@@ -56,7 +56,6 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
 from solkit.tuner.proposers.rewriter._roots import launcher_params
-from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import following_names
 from solkit.tuner.proposers.rewriter._carried import (
     Carried,
     CarriedKind,
@@ -150,8 +151,8 @@ def _is_of_lanes(update: Carried, updates: dict[str, Carried], loop: Loop, width
     if update.kind in (CarriedKind.SUM, CarriedKind.RESCALED):
         return _is_sum_of_block(element)
     if update.kind.is_extremum:
-        word = "tl.max" if update.kind is CarriedKind.MAXIMUM else "tl.min"
-        return called_name(element) == word and len(calls_within(element, *_REDUCTIONS)) == 1
+        is_own = called_name(element) == update.kind.reduction
+        return is_own and len(calls_within(element, *_REDUCTIONS)) == 1
     leader = updates[update.leader].element
     return update.is_first and leader is not None and _is_index(element, leader, loop, width)
 
@@ -198,14 +199,8 @@ def _first_argument(call: cst.BaseExpression) -> str:
 
 def _is_read_otherwise(body: Body, place: int, loop: Loop, kept: Sequence[Carried]) -> bool:
     """Tell whether scalars that become lanes are read where lanes would mean something else."""
-    touched = {u.name for u in kept}
     statements = list(walk_statements(loop.body))
-    for _ in statements:
-        for statement in statements:
-            binding = single_assignment(statement)
-            reduces = binding is not None and calls_within(binding.value, *_REDUCTIONS)
-            if binding is not None and (reduces or names_within(binding.value) & touched):
-                touched.add(binding.target)
+    touched = following_names(loop.body, {u.name for u in kept}, _REDUCTIONS)
     plain = [s for s in statements if not isinstance(s, (cst.For, cst.If))]
     others = [s for s in plain if single_assignment(s) is None]
     reads = names_within(*others) if others else set[str]()
@@ -269,8 +264,7 @@ def _finals(kept: Sequence[Carried], taken: set[str]) -> list[cst.BaseStatement]
     while any(f"{update.name}{end}" in taken for update in kept):
         end += "_"
     for update in (u for u in kept if u.kind.is_extremum):
-        word = "max" if update.kind is CarriedKind.MAXIMUM else "min"
-        lines.append(f"{update.name}{end} = tl.{word}({update.name}, axis=0)")
+        lines.append(f"{update.name}{end} = {update.kind.reduction}({update.name}, axis=0)")
     for update in kept:
         name, leader = update.name, update.leader
         if update.kind is CarriedKind.SUM:

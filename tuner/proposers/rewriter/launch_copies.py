@@ -15,6 +15,7 @@ from typing import Any
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._assignments import values_of
 from solkit.tuner.proposers.rewriter._edit import program_axis
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
@@ -299,11 +300,7 @@ def _grid_decision(test: cst.BaseExpression, launch: Launch) -> object:
         return _UNKNOWN
     index, sign, compared = parts
     if isinstance(index, cst.Name):
-        values = [
-            binding.value
-            for statement in launch.function.body
-            if (binding := single_assignment(statement)) and binding.target == index.value
-        ]
+        values = values_of(index.value, launch.function.body)
         is_only = assigned_names(launch.function.node).count(index.value) == 1
         index = values[0] if values and is_only else index
     axis, compare = program_axis(index), _COMPARISONS.get(sign)

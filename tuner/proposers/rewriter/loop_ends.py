@@ -19,7 +19,10 @@ from functools import cached_property
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in, straight_values
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    straight_values,
+)
 from solkit.tuner.proposers.rewriter._carried import (
     CarriedKind,
     OtherUpdateError,
@@ -37,6 +40,7 @@ from solkit.tuner.proposers.rewriter._columns import (
     smallest_row,
     without_axes,
 )
+from solkit.tuner.proposers.rewriter._memory import mask_of
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import (
     EXPONENTIALS,
@@ -281,10 +285,8 @@ def _has_own_column(mask: _Mask, stop: cst.BaseExpression, after: Body, values: 
 
 
 def _store_masks(statements: Body) -> Iterator[cst.BaseExpression]:
-    for statement in statements:
-        for call in calls_within(statement, "tl.store"):
-            if (mask := argument_of(call, 2, "mask")) is not None:
-                yield mask
+    stores = (call for statement in statements for call in calls_within(statement, "tl.store"))
+    yield from filter(None, map(mask_of, stores))
 
 
 def _begin_of(node: cst.Comparison, columns: Columns, values: Values, blocks: Blocks) -> str:
@@ -587,7 +589,7 @@ class _Trip:
         call = expression_statement(statement)
         if call is None or called_name(call) != "tl.store":
             return False
-        mask = argument_of(call, 2, "mask")
+        mask = mask_of(call)
         return mask is not None and self.of(mask) == _FALSE
 
     def of(self, node: cst.BaseExpression) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in
+from solkit.tuner.proposers.rewriter._assignments import assignments_in, written_out
 from solkit.tuner.proposers.rewriter._edit import (
     own_grid,
     renamed_function,
@@ -189,9 +189,7 @@ def _single_values(function: JitFunction) -> Values:
         if a not in single
         and len({render_code(b.value) for b in bindings if b.target == a.target}) == 1
     ]
-    values: dict[str, cst.BaseExpression] = {}
-    for binding in [*single, *same]:
-        values[binding.target] = substitute_names(binding.value, values)
+    values = written_out([*single, *same])
     return {name: substitute_names(value, values) for name, value in values.items()}
 
 

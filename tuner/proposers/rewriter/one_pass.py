@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._assignments import (
     assignments_in,
     values_of,
     without_assignments,
+    written_out,
 )
 from solkit.tuner.proposers.rewriter._first_values import start_of_name
 from solkit.tuner.proposers.rewriter._memory import (
@@ -390,15 +391,8 @@ def _carried_names(loop: Loop) -> list[str]:
 
 def _is_scaled_by(peak: str, total: str, loop: Loop) -> bool:
     """Tell whether what a loop adds is proportional to exp(-peak)."""
-    values: dict[str, cst.BaseExpression] = {}
-    for statement in loop.body:
-        binding = single_assignment(statement)
-        if binding is None:
-            return False
-        if binding.target == total:
-            return _scale_by_peak(substitute_names(binding.operand, values), peak)
-        values[binding.target] = substitute_names(binding.value, values)
-    return False
+    added = next(a.operand for a in assignments_in(loop.body) if a.target == total)
+    return _scale_by_peak(_flat_expression(loop, total, added), peak)
 
 
 def _scale_by_peak(node: cst.BaseExpression, peak: str) -> bool:
@@ -569,13 +563,9 @@ def _added_elements(loop: Loop, sums: str) -> cst.BaseExpression | None:
 
 def _flat_expression(loop: Loop, target: str, node: cst.BaseExpression) -> cst.BaseExpression:
     """Return an expression of a loop's body without the body's own names."""
-    values: dict[str, cst.BaseExpression] = {}
-    for statement in loop.body:
-        binding = single_assignment(statement)
-        if binding is None or binding.target == target:
-            break
-        values[binding.target] = substitute_names(binding.value, values)
-    return substitute_names(node, values)
+    bindings = map(single_assignment, loop.body)
+    ahead = itertools.takewhile(lambda b: b is not None and b.target != target, bindings)
+    return substitute_names(node, written_out(b for b in ahead if b is not None))
 
 
 def _is_deviation(

@@ -40,6 +40,7 @@ from solkit.tuner.proposers.rewriter._launch_order import (
     adjacent_launches,
     allocation_of,
     is_free_between,
+    is_harmless,
     statements_between,
 )
 from solkit.tuner.proposers.rewriter._loop_values import (
@@ -93,7 +94,6 @@ from solkit.tuner.proposers.rewriter._roots import (
 )
 from solkit.tuner.proposers.rewriter._row_launches import launched_by_rows
 from solkit.tuner.proposers.rewriter._values import with_own_names, without_repeats
-from solkit.tuner.proposers.rewriter.fusion import is_harmless
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 from solkit.tuner.proposers.rewriter.one_pass import with_shared_loads
 

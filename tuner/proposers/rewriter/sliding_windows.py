@@ -103,11 +103,6 @@ from solkit.tuner.proposers.rewriter.row_tiles import Rows
 _SHORTEST, _LONGEST = 8, 4096
 """Taps of a window: fewer are cheaper as loads, and more lanes than these spill."""
 _SPANS = (512, 1024, 2048, 4096, 8192)
-_JOINS = {
-    CarriedKind.SUM: "{} + {}",
-    CarriedKind.MAXIMUM: "tl.maximum({}, {})",
-    CarriedKind.MINIMUM: "tl.minimum({}, {})",
-}
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
 _ATOMICS = {"tl.atomic_add": "tl.sum", "tl.atomic_max": "tl.max", "tl.atomic_min": "tl.min"}
 """Atomics that give the same of any parts, each with the reduction of a part."""
@@ -174,7 +169,7 @@ def _window(launch: Launch, loop: Loop) -> _Window | None:
     carried = carried_by(loop.body, loop.name) or {}
     update = next(iter(carried.values()), None)
     function = launch.function
-    if len(carried) != 1 or update is None or update.kind not in _JOINS or update.subtracts:
+    if len(carried) != 1 or update is None or not update.kind.reduction or update.subtracts:
         return None
     if update.element is None:
         return None
@@ -701,9 +696,9 @@ class _Writer:
             lines += [f"{name} = tl.reshape({name}, {shape})" for name in (suffix, prefix)]
         scan = "tl.cumsum({}, " if kind is RunningKind.SUM else "tl.associative_scan({}, "
         by = f"{axis}" if kind is RunningKind.SUM else f"{axis}, {self.joined}"
-        join = _JOINS[window.kind]
+        joined = window.kind.joined
         parts = f"{scan.format(suffix)}{by}, reverse=True)", f"{scan.format(prefix)}{by})"
-        lines.append(f"{whole} = {join.format(*parts)}")
+        lines.append(f"{whole} = {joined(*parts)}")
         if self.window.axis is None:
             lines.append(f"{whole} = tl.reshape({whole}, ({self._span},))")
         if window.bounds:
@@ -711,7 +706,7 @@ class _Writer:
                 dict.fromkeys(f"({self._code(b)}){self._spread(b)}" for b in window.bounds)
             )
             lines.append(f"{whole} = tl.where({bounds}, {whole}, {kind.fill})")
-        lines.append(f"{window.total} = {join.format(window.total, whole)}")
+        lines.append(f"{window.total} = {joined(window.total, whole)}")
         return parse_statements("\n".join(lines) + "\n")
 
 

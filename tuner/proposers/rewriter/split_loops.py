@@ -16,7 +16,12 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._assignments import assignments_in, last_values, without_unused
+from solkit.tuner.proposers.rewriter._assignments import (
+    assignments_in,
+    following_names,
+    last_values,
+    without_unused,
+)
 from solkit.tuner.proposers.rewriter._carried import (
     NEGATIVE_INFINITY,
     Carried,
@@ -423,13 +428,6 @@ def _phase_of_loop(launch: Launch, loop: Loop, before: Body, after: Body) -> _Ph
     return _Phase(0, loop, tuple(results), running)
 
 
-_REDUCING = {
-    CarriedKind.SUM: "tl.sum",
-    CarriedKind.MAXIMUM: "tl.max",
-    CarriedKind.MINIMUM: "tl.min",
-}
-
-
 def _reduced(launch: Launch, phase: _Phase, after: Body) -> tuple[_Phase, list[cst.BaseStatement]]:
     """Return a phase and what follows, with blocks that are reduced there reduced in the phase."""
     behind, names = list(after), launch.function.names
@@ -453,9 +451,9 @@ def _reduced(launch: Launch, phase: _Phase, after: Body) -> tuple[_Phase, list[c
 
 def _reducing_calls(result: _Result, after: Body) -> list[cst.Call]:
     """Return the equal calls that reduce a block, if nothing else is done with it."""
-    if not result.start.shape or result.update.kind not in _REDUCING:
+    reducing = result.update.kind.reduction
+    if not result.start.shape or not reducing:
         return []
-    reducing = _REDUCING[result.update.kind]
     calls = [
         call
         for statement in after
@@ -507,13 +505,10 @@ def _is_read_around(loop: Loop, name: str) -> bool:
 def writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
     """Tell whether each trip writes at places of its own, as far as its variable decides."""
     moving = {loop.name, *(u.name for u in updates.values() if u.kind is CarriedKind.RUNNING)}
-    for binding in assignments_in(walk_statements(loop.body)):
+    for binding in assignments_in(walk_statements(loop.body)):  # in their order: none lags behind
         if names_within(binding.value) & moving:
             moving.add(binding.target)
-    loaded = set[str]()
-    for binding in assignments_in(walk_statements(loop.body)):
-        if calls_within(binding.value, "tl.load") or names_within(binding.value) & loaded:
-            loaded.add(binding.target)
+    loaded = following_names(loop.body, calls=("tl.load",))
     return all(
         called_name(call) == "tl.store"
         and names_within(call.args[0].value) & moving
@@ -772,7 +767,7 @@ class _SplitWriter:
             start = result.start.value if result.update.kind.is_extremum else "0"
             loaded = f"tl.load({self._pointer(number, result, parts)})"
             ahead = f"tl.where({parts} < {self._part()}, {loaded}, {start})"
-            word = _REDUCING[result.update.kind]
+            word = result.update.kind.reduction
             statements += parse_statements(
                 f"{parts} = tl.arange(0, {self._split})\n{result.name} = {word}({ahead}, axis=0)\n"
             )
@@ -780,12 +775,7 @@ class _SplitWriter:
 
     def _joined_blocks_before(self, number: int, result: _Result) -> list[cst.BaseStatement]:
         loaded = f"tl.load({self._pointer(number, result, self._trip)})"
-        joins = {
-            CarriedKind.SUM: f"{result.name} + {loaded}",
-            CarriedKind.MAXIMUM: f"tl.maximum({result.name}, {loaded})",
-            CarriedKind.MINIMUM: f"tl.minimum({result.name}, {loaded})",
-        }
-        joined = joins[result.update.kind]
+        joined = result.update.kind.joined(result.name, loaded)
         return parse_statements(
             f"for {self._trip} in range(0, {self._part()}):\n    {result.name} = {joined}\n"
         )
@@ -800,10 +790,9 @@ class _SplitWriter:
             update, name = result.update, result.name
             loaded = f"tl.load({self._pointer(number, result, parts)})"
             if update.kind.is_extremum:
-                word = "max" if update.kind is CarriedKind.MAXIMUM else "min"
                 lines += [
                     f"{name}{self._of} = {loaded}",
-                    f"{name} = tl.{word}({name}{self._of}, axis=0)",
+                    f"{name} = {update.kind.reduction}({name}{self._of}, axis=0)",
                 ]
             elif update.kind is CarriedKind.SUM:
                 lines.append(f"{name} = tl.sum({loaded}, axis=0)")
@@ -832,11 +821,11 @@ class _SplitWriter:
         for result in results:
             update, name = result.update, result.name
             if update.kind.is_extremum:
-                word = "maximum" if update.kind is CarriedKind.MAXIMUM else "minimum"
-                lines.append(f"{name}{self._new} = tl.{word}({name}, {name}{self._of})")
+                joined = update.kind.joined(name, f"{name}{self._of}")
+                lines.append(f"{name}{self._new} = {joined}")
                 after.append(f"{name} = {name}{self._new}")
             elif update.kind is CarriedKind.SUM:
-                lines.append(f"{name} = {name} + {name}{self._of}")
+                lines.append(f"{name} = {update.kind.joined(name, f'{name}{self._of}')}")
             elif update.kind is CarriedKind.FOLD:
                 lines.append(f"{name}{self._new} = {update.folded(self._of)}")
                 after.append(f"{name} = {name}{self._new}")

@@ -552,11 +552,11 @@ def _free_parameter_name(text: KernelText, launch: Launch, tile: Tile) -> str:
     argument = launch.arguments[tile.name]
     is_gone = isinstance(argument, cst.Name) and _cap_of(argument, launch) is None
     local = render_code(argument) if is_gone else ""
-    taken = {p.name.value for p in text.launcher.params.kwonly_params}
-    taken |= names_within(*statements_of(text.launcher)) - {local}
-    if local and local not in {p.name.value for p in text.launcher.params.kwonly_params}:
+    if local and not _has_keyword(text, local):
         return local
-    return tile.name if tile.name not in taken else text.fresh(tile.name)
+    is_taken = _has_keyword(text, tile.name)
+    is_taken |= tile.name in names_within(*statements_of(text.launcher)) - {local}
+    return text.fresh(tile.name) if is_taken else tile.name
 
 
 def _replace_constant(
@@ -673,18 +673,14 @@ def _replaced_where_used(
         for node in nodes_within(launch.launcher)
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Subscript)
     ]
-    uses = _count_names(launch.launcher, used.value) - 1
-    in_launches = sum(_count_names(call, used.value) for call in launches)
+    uses = count_uses(launch.launcher, used.value) - 1
+    in_launches = sum(count_uses(call, used.value) for call in launches)
     if in_launches <= 1:
         return pairs
     if in_launches != uses:
         return []
     # a copy: nodes are replaced by identity, and the name keeps its value for the other launches
     return [(used, parenthesized(replace_each(value, pairs)).deep_clone())]
-
-
-def _count_names(node: cst.CSTNode, name: str) -> int:
-    return sum(isinstance(n, cst.Name) and n.value == name for n in nodes_within(node))
 
 
 def _may_change_alone(text: KernelText, launch: Launch, tile: Tile) -> bool:
@@ -739,17 +735,17 @@ def _names_of_tile(launch: Launch, tile: Tile) -> set[str]:
 
 def _names_behind_outputs(launch: Launch) -> set[str]:
     """Return the names that decide how large the tensors are that a launcher returns."""
-    pending, seen = list[str](), set[str]()
+    returned, seen = set[str](), set[str]()
     for node in nodes_within(launch.launcher):
         value = node.value if isinstance(node, cst.Return) else None
         elements = value.elements if isinstance(value, cst.Tuple) else ()
         parts = [value, *(element.value for element in elements)]
-        pending += [part.value for part in parts if isinstance(part, cst.Name)]
-    while pending:
-        definition = launcher_definition(pending.pop(), launch.launcher)
+        returned |= {part.value for part in parts if isinstance(part, cst.Name)}
+    while returned:
+        definition = launcher_definition(returned.pop(), launch.launcher)
         new = set() if definition is None else names_within(definition) - seen
         seen |= new
-        pending += new
+        returned |= new
     return seen
 
 
@@ -816,7 +812,7 @@ def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> Ker
 
 
 def _has_keyword(text: KernelText, name: str) -> bool:
-    return name in {p.name.value for p in text.launcher.params.kwonly_params}
+    return any(param.name.value == name for param in text.launcher.params.kwonly_params)
 
 
 def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
