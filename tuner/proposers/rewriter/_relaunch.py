@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -19,32 +20,36 @@ from solkit.tuner.proposers.rewriter._nodes import Body, compound_statement, ren
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
 
 
-def launched(
-    launch: Launch,
-    node: cst.FunctionDef,
-    *,
-    grid: str = "",
-    arguments: Mapping[str, str] | None = None,
-    options: Mapping[str, str] | None = None,
-) -> cst.BaseStatement:
-    """Return the statement that launches a function as a launch does its own.
+@dataclass(frozen=True)
+class NewLaunch:
+    """What is launched as, or in place of, a function's original launch.
 
-    Args:
+    Attributes:
         launch: the original.
         node: what is launched; of the launch's arguments it gets those that it has parameters for.
         grid: of programs, as code; the original's if it is empty.
         arguments: in place of the original's, or in addition to them, as code.
         options: of Triton, likewise.
     """
-    function = JitFunction.of(node)
-    values = {**arguments_of(launch), **(arguments or {})}
-    return launch_line(
-        function.name,
-        grid or render_code(launch.grid),
-        {param: values[param] for param in function.params if param in values},
-        {**options_of(launch), **(options or {})},
-        function.constants,
-    )
+
+    launch: Launch
+    node: cst.FunctionDef
+    grid: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def statement(self) -> cst.BaseStatement:
+        """The statement that launches it."""
+        function = JitFunction.of(self.node)
+        values = {**arguments_of(self.launch), **self.arguments}
+        return launch_line(
+            function.name,
+            self.grid or render_code(self.launch.grid),
+            {param: values[param] for param in function.params if param in values},
+            {**options_of(self.launch), **self.options},
+            function.constants,
+        )
 
 
 def with_arguments(
@@ -68,12 +73,8 @@ def with_arguments(
 
 def relaunched(
     text: KernelText,
-    launch: Launch,
-    node: cst.FunctionDef,
+    new: NewLaunch,
     *,
-    grid: str = "",
-    arguments: Mapping[str, str] | None = None,
-    options: Mapping[str, str] | None = None,
     condition: str = "",
     before: Body = (),
     parameters: Iterable[Parameter] = (),
@@ -83,22 +84,18 @@ def relaunched(
 
     Args:
         text: the file.
-        launch: the original.
-        node: the changed function. Under a name of its own it is added to the file.
-        grid: see `launched`.
-        arguments: see `launched`.
-        options: see `launched`.
+        new: the launch. A function under a name of its own is added to the file.
         condition: of the launcher, as code; where it does not hold, the original is launched.
         before: statements that the new launch needs.
         parameters: of the launcher, to be tuned.
         helpers: functions that the new one, or its launch, calls.
     """
+    launch, node = new.launch, new.node
     name = launch.function.name
-    line = launched(launch, node, grid=grid, arguments=arguments, options=options)
     if condition:
-        statements = guarded_launch(condition, line, launch.statement, before)
+        statements = guarded_launch(condition, new.statement, launch.statement, before)
     else:
-        first, *others = [*before, line]
+        first, *others = [*before, new.statement]
         leading = launch.statement.leading_lines
         statements = [first.with_changes(leading_lines=leading), *others]
     is_own = node.name.value == name

@@ -49,7 +49,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched, with_arguments
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched, with_arguments
 from solkit.tuner.proposers.rewriter._values import argument_bases, as_blocked_loop
 from solkit.tuner.proposers.rewriter._weighted_sums import addends_of
 from solkit.tuner.proposers.rewriter.flat_grids import spelled_size
@@ -149,7 +149,7 @@ def _written(text: KernelText, row: _Row, body: Body, rows: str) -> KernelText |
     constants = {*function.constants - {row.flat.block}, name}
     node = with_arguments(function, function.name, body, arguments, constants)
     return parse_kernel(
-        relaunched(text, row.launch, node, grid=f"({rows},)", arguments={name: value})
+        relaunched(text, NewLaunch(row.launch, node, grid=f"({rows},)", arguments={name: value}))
     )
 
 

@@ -31,7 +31,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._nodes import Body, parse_expression, render_code, with_body
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._row_blocks import BlockWriter
 from solkit.tuner.proposers.rewriter._row_writer import RowWriter
 
@@ -78,8 +78,8 @@ def _source(text: KernelText, launch: Launch, body: Body, tests: Sequence[str]) 
         node = with_body(function.node, body)
         return changed_text(text, functions={function.name: node})
     conditions = [in_launcher(parse_expression(test), launch) for test in tests]
-    known = [render_code(node) for node in conditions if node is not None]
-    if len(known) < len(tests):
+    written = [render_code(node) for node in conditions if node is not None]
+    if len(written) < len(tests):
         return ""
     node = renamed_function(function, text.fresh(f"{function.name}_aligned"), body)
-    return relaunched(text, launch, node, condition=" and ".join(known))
+    return relaunched(text, NewLaunch(launch, node), condition=" and ".join(written))

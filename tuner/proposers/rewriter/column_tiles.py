@@ -59,7 +59,7 @@ from solkit.tuner.proposers.rewriter._operations import (
     converted_value,
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, in_launcher
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, mixes_lengths, operand_shapes
 from solkit.tuner.proposers.rewriter._values import argument_bases, whole_values
 
@@ -129,10 +129,12 @@ def _with_tiles(text: KernelText, launch: Launch, block: str, facts: Facts) -> s
     ranges = [(call, parse_expression(place)) for call in _ranges(function.node, block)]
     return relaunched(
         text,
-        launch,
-        replace_each(function.node, ranges),
-        grid=f"({', '.join([*map(render_code, axes), f'triton.cdiv({row or code}, {tile})'])})",
-        arguments={block: tile},
+        NewLaunch(
+            launch,
+            replace_each(function.node, ranges),
+            grid=f"({', '.join([*map(render_code, axes), f'triton.cdiv({row or code}, {tile})'])})",
+            arguments={block: tile},
+        ),
         before=ahead,
         parameters=[columns],
     )

@@ -48,7 +48,7 @@ from solkit.tuner.proposers.rewriter._places import (
     tile_accesses,
     tile_place,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 
@@ -190,9 +190,9 @@ def _described(text: KernelText, facts: Facts, launch: Launch) -> str:
     allocator = parse_statement(f"triton.set_allocator({memory})")
     return relaunched(
         text,
-        launch,
-        renamed_function(function, name, statements_of(node)),
-        grid=own_grid(launch),  # the new launch's blocks may grow later, those of the other stay
+        NewLaunch(
+            launch, renamed_function(function, name, statements_of(node)), grid=own_grid(launch)
+        ),
         condition=condition,
         before=[allocator],
         helpers=[*fits_code, *memory_code],

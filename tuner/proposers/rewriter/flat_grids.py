@@ -45,7 +45,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._roots import gives_size
 
 _MOST_AXES = 3
@@ -59,7 +59,7 @@ def separated_axes(text: KernelText, launch: Launch) -> tuple[KernelText, str] |
     is. The original launch stays for more quotients than an axis behind the first may have.
     """
     function, name = launch.function, text.fresh(f"{launch.function.name}_axes")
-    copy = relaunched(text, launch, renamed_function(function, name, function.body))
+    copy = relaunched(text, NewLaunch(launch, renamed_function(function, name, function.body)))
     form, is_apart = parse_kernel(copy), False
     for _ in range(_MOST_CUTS):
         step = None if form is None else _separated_once(form, form.launches_of(name)[0])
@@ -186,7 +186,7 @@ def _with_two_axes(
     body = [statement for statement in body if not _is_same_name(statement)]
     sizes = [own if i == axis else render_code(size) for i, size in enumerate(axes)]
     node, grid = with_body(function.node, body), f"({', '.join([*sizes, rest])})"
-    return parse_kernel(relaunched(text, launch, node, grid=grid))
+    return parse_kernel(relaunched(text, NewLaunch(launch, node, grid=grid)))
 
 
 def _name_of_digit(function: JitFunction, code: str) -> str:

@@ -56,7 +56,7 @@ from solkit.tuner.proposers.rewriter._operations import (
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._program_indices import tile_index
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 _ROWS, _COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128), (16, 32, 64, 128, 256, 512)
@@ -255,10 +255,12 @@ class _Tiling:
         tiles = f"triton.cdiv({rows}, {self._high}) * triton.cdiv({width}, {self._wide})"
         return relaunched(
             self._text,
-            launch,
-            node,
-            grid=grid_with(launch.axes or (), flat.axis, tiles),
-            arguments={self._count: rows, self._high: self._high, self._wide: self._wide},
+            NewLaunch(
+                launch,
+                node,
+                grid=grid_with(launch.axes or (), flat.axis, tiles),
+                arguments={self._count: rows, self._high: self._high, self._wide: self._wide},
+            ),
             parameters=[
                 Parameter(self._high, self._shape[0], _ROWS),
                 Parameter(self._wide, self._shape[1], _COLUMNS),

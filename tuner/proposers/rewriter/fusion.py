@@ -74,7 +74,7 @@ from solkit.tuner.proposers.rewriter._program_indices import (
     is_bound,
     solved_indices,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, with_arguments
 from solkit.tuner.proposers.rewriter._roots import element_uses, roots_of
 from solkit.tuner.proposers.rewriter._values import argument_aliases, whole_values, without_repeats
 
@@ -159,7 +159,7 @@ def _with_one_store(
     used, name = names_within(*body), text.fresh(f"{function.name}_{place}")
     arguments = {n: v for n, v in arguments_of(launch).items() if n in used}
     node = with_arguments(function, name, body, arguments, set(function.constants))
-    return node, launched(launch, node)
+    return node, NewLaunch(launch, node).statement
 
 
 def _fuse_first_pair(text: KernelText) -> Fused | None:
@@ -670,7 +670,7 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     constants = {*reader.function.constants, *fusion.constants_of_writer()}
     name = text.fresh(f"{writer.function.name}_{reader.function.name}")
     node = with_arguments(reader.function, name, body, kept, constants)
-    statement = launched(reader, node, arguments=kept).with_changes(
+    statement = NewLaunch(reader, node, arguments=kept).statement.with_changes(
         leading_lines=writer.statement.leading_lines
     )
     launches: list[tuple[cst.CSTNode, Body]] = [

@@ -54,7 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     is_changed_between,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, with_arguments
 from solkit.tuner.proposers.rewriter._roots import launcher_params
 from solkit.tuner.proposers.rewriter.launch_loops import joined_loop
 from solkit.tuner.proposers.rewriter.program_fusion import values_read
@@ -256,7 +256,7 @@ class _Join:
         name, body = free_name(f"{function.name}_joined", taken), [*head, *function.body]
         node = with_arguments(function, name, body, arguments, set(function.constants))
         grid = grid_of([*axes, str(len(self.launches))])
-        line = launched(first, node, grid=grid, arguments=arguments)
+        line = NewLaunch(first, node, grid=grid, arguments=arguments).statement
         gone = {launch.function.name: None for launch in self.launches}
         if sizes:
             gone.pop(function.name)

@@ -57,7 +57,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._offset_bounds import OffsetBound, OffsetError
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch
-from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, with_arguments
 from solkit.tuner.proposers.rewriter._roots import (
     TENSOR_QUERIES,
     element_uses,
@@ -291,7 +291,7 @@ class _JoinedLoop:
         )
         length = stop if start == "0" else f"{stop} - {start}"
         count = length if step == "1" else f"triton.cdiv({length}, {step})"
-        line = launched(launch, node, grid=grid_of([*axes, count]), arguments=arguments)
+        line = NewLaunch(launch, node, grid=grid_of([*axes, count]), arguments=arguments).statement
         guard = " and ".join([f"0 < {count} <= {MOST_OF_AXIS}", *conditions])
         return changed_text(
             self.text,

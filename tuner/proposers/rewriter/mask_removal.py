@@ -53,7 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     in_launcher,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._shapes import broadcast_shapes, operand_shapes
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
@@ -133,7 +133,7 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
     name = text.fresh(f"{function.name}_even")
     node = renamed_function(function, name, statements_of(replace_each(function.node, pairs)))
     condition = " and ".join(dict.fromkeys(test for test in tests if test is not None))
-    return relaunched(text, launch, node, grid=own_grid(launch), condition=condition)
+    return relaunched(text, NewLaunch(launch, node, grid=own_grid(launch)), condition=condition)
 
 
 def _by_test(conditions: list[tuple[str, str]]) -> dict[str, tuple[str, str]]:

@@ -63,7 +63,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
 from solkit.tuner.proposers.rewriter.host_paths import with_otherwise
 
@@ -637,7 +637,7 @@ def _with_two_tensors(copy: _Copy) -> str:
         pairs.append((load, load.with_changes(args=args)))
     node = with_params(replace_each(function.node, pairs), [other])
     code = render_code(copy.value)
-    line = launched(launch, node, arguments={other: code})
+    line = NewLaunch(launch, node, arguments={other: code}).statement
     empty = parse_statement(f"{copy.name} = torch.empty_like({code})")
     swaps: dict[int, list[cst.CSTNode]] = {id(s): [] for s in copy.statements[1:]}
     swaps |= {id(copy.statements[0]): [empty], id(launch.statement): [line]}

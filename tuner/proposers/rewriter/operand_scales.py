@@ -64,7 +64,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_integer,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter._variants import joint_variant
 from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
@@ -119,7 +119,7 @@ def _with_guards(text: KernelText, source: str, conditions: Mapping[str, tuple[s
         (launch,) = changed.launches_of(name)
         old = text.functions[name]
         old_node = renamed_function(old, changed.fresh(f"{name}_scaled"), old.body)
-        kept = launched(launch, old_node)
+        kept = NewLaunch(launch, old_node).statement
         guarded = guarded_launch(" and ".join(conditions[name]), launch.statement, kept)
         source = changed_text(
             changed, added={name: [old_node]}, launches=[(launch.statement, guarded)]

@@ -38,7 +38,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch, read_module
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._shapes import mixes_lengths
 from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
 from solkit.tuner.proposers.rewriter.loop_ends import neutral_ends
@@ -57,7 +57,9 @@ def with_own_steps(text: KernelText, launch: Launch) -> KernelText:
         node = with_params(with_body(function.node, body), constants=[step])
         if mixes_lengths(replace(function, node=node), block, step):
             continue
-        line = launched(launch, node, arguments={step: render_code(launch.arguments[block])})
+        line = NewLaunch(
+            launch, node, arguments={step: render_code(launch.arguments[block])}
+        ).statement
         changed = changed_tree(
             text, functions={function.name: node}, launches=[(launch.statement, [line])]
         )

@@ -37,7 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     in_launcher,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._values import argument_bases
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.operands import with_products
@@ -97,7 +97,7 @@ def _with_axes(text: KernelText, launch: Launch) -> str:
     }
     limits = [size for size in dict.fromkeys(sizes) if not _is_short(size)]
     condition = " and ".join(f"{size} <= {_LONGEST}" for size in limits)
-    source = relaunched(text, launch, node, arguments=sized, condition=condition)
+    source = relaunched(text, NewLaunch(launch, node, arguments=sized), condition=condition)
     return _with_products(source, fresh)
 
 

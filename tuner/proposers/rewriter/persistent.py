@@ -27,7 +27,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._variants import launch_variants
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
@@ -85,10 +85,12 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     device = f"torch.cuda.get_device_properties({tensor}.device)"
     return relaunched(
         text,
-        launch,
-        node,
-        grid=f"(min({total}, {sms} * {per_sm}),)",
-        arguments=dict(zip(counts, map(render_code, axes), strict=True)),
+        NewLaunch(
+            launch,
+            node,
+            grid=f"(min({total}, {sms} * {per_sm}),)",
+            arguments=dict(zip(counts, map(render_code, axes), strict=True)),
+        ),
         before=[parse_statement(f"{sms} = {device}.multi_processor_count")],
         parameters=[Parameter(per_sm, _FEW, _PER_SM)],
     )

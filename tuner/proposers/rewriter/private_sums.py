@@ -44,7 +44,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import nested_operands
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, launcher_definition
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import argument_aliases
 from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
@@ -321,10 +321,12 @@ def _with_few_programs(
         node = node.with_changes(name=cst.Name(text.fresh(f"{launch.function.name}_by_bins")))
     return relaunched(
         text,
-        launch,
-        node,
-        grid=grid_with(axes, axis, f"min({render_code(axes[axis])}, {programs.name})"),
-        arguments=passed,
+        NewLaunch(
+            launch,
+            node,
+            grid=grid_with(axes, axis, f"min({render_code(axes[axis])}, {programs.name})"),
+            arguments=passed,
+        ),
         condition=" and ".join(limits),
         parameters=[programs],
     )

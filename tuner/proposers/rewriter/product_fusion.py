@@ -70,7 +70,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._roots import (
     element_uses,
     roots_of,
@@ -447,7 +447,7 @@ def _rewritten_file(
     plain = [name for name in inlined.params if name not in inlined.constants]
     constants = [name for name in inlined.params if name in inlined.constants]
     node = with_params(without_param(node, dropped), added=plain, constants=constants)
-    statement = launched(product, node, arguments=inlined.params).with_changes(
+    statement = NewLaunch(product, node, arguments=inlined.params).statement.with_changes(
         leading_lines=product.statement.leading_lines
     )
     other = between.second if product.statement is between.first.statement else between.first

@@ -85,7 +85,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
-from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, with_arguments
 from solkit.tuner.proposers.rewriter._roots import (
     element_uses,
     is_size,
@@ -563,7 +563,7 @@ class _Merge:
         node = with_arguments(two.function, name, body, arguments, self._constants)
         grid = own_grid(two) if self._sizes else render_code(two.grid)
         options = {**options_of(one), **options_of(two)}
-        line = launched(two, node, grid=grid, arguments=arguments, options=options)
+        line = NewLaunch(two, node, grid=grid, arguments=arguments, options=options).statement
         assignments = [has_assignment(one.launcher, tensor) for tensor in gone]
         dropped = [statement for statement in assignments if statement is not None]
         statements = [line]

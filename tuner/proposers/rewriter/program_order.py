@@ -36,7 +36,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import divisions_of
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 
 _GROUPS = (1, 2, 4, 8, 16)
 _GROUP = 8
@@ -66,7 +66,9 @@ class Grouped:
                 continue
             node = with_params(with_body(function.node, body), constants=[group])
             tuned = Parameter(group, _GROUP, _GROUPS)
-            source = relaunched(text, launch, node, arguments={group: group}, parameters=[tuned])
+            source = relaunched(
+                text, NewLaunch(launch, node, arguments={group: group}), parameters=[tuned]
+            )
             why = facts.explain_factors("extra traffic")
             yield Variant(
                 source,
@@ -185,7 +187,7 @@ class Swapped:
             node = renamed_function(function, text.fresh(f"{function.name}_swapped"), body)
             grid = f"({render_code(axes[1])}, {render_code(axes[0])})"
             condition = f"{render_code(parenthesized(axes[0]))} <= {MOST_OF_AXIS}"
-            source = relaunched(text, launch, node, grid=grid, condition=condition)
+            source = relaunched(text, NewLaunch(launch, node, grid=grid), condition=condition)
             why = facts.explain_factors("extra traffic")
             yield Variant(
                 source,

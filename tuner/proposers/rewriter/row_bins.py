@@ -50,7 +50,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._operations import compared_sides, is_operation
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._roots import allocated_tensor
 from solkit.tuner.proposers.rewriter._values import all_names, argument_aliases
 from solkit.tuner.proposers.rewriter.operands import without_widening
@@ -319,10 +319,12 @@ def _with_launch(
     slots = f"max(triton.next_power_of_2({scatter.slots}), {_LEAST_SIDE})"
     return relaunched(
         text,
-        launch,
-        node,
-        grid=grid_with(launch.axes or (), 0, f"min({blocks}, {programs.name})"),
-        arguments={**sizes, count: blocks, bins: slots, limit: scatter.slots},
+        NewLaunch(
+            launch,
+            node,
+            grid=grid_with(launch.axes or (), 0, f"min({blocks}, {programs.name})"),
+            arguments={**sizes, count: blocks, bins: slots, limit: scatter.slots},
+        ),
         condition=f"{slots} * {sizes[scatter.columns]} <= {_MOST_SUMS}",
         parameters=[programs],
     )

@@ -74,7 +74,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._roots import element_uses
 from solkit.tuner.proposers.rewriter._values import all_names, argument_bases
 from solkit.tuner.proposers.rewriter.product_fusion import fused_source
@@ -544,13 +544,13 @@ def _with_gathers(scatter: _Scatter, reader: Launch | None = None) -> str:
         passed[_elements(place)] = size if reader is None else rows
     statements = [
         *map(parse_statement, listed),
-        launched(plain, count, grid=blocks, arguments=passed),
+        NewLaunch(plain, count, grid=blocks, arguments=passed).statement,
         parse_statement(f"{tables['ends']} = torch.cumsum({tables['counts']}, 0, {int_})"),
-        launched(plain, listing, grid=blocks, arguments=passed),
+        NewLaunch(plain, listing, grid=blocks, arguments=passed).statement,
     ]
     axes[scatter.axis] = rows
     grid = f"({', '.join(axes)},)" if reader is None else render_code(reader.grid)
-    gathered = launched(launch, gather, grid=grid, arguments=passed)
+    gathered = NewLaunch(launch, gather, grid=grid, arguments=passed).statement
     placed = [*statements, *([gathered] if reader is None else [])]
     if scatter.guard and scatter.original is not None:
         placed = guarded_launch(scatter.guard, gathered, scatter.original, statements)

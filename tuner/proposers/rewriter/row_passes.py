@@ -61,7 +61,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, tile_accesses
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._shapes import Shape, operand_shapes
 from solkit.tuner.proposers.rewriter._values import (
     argument_aliases,
@@ -148,7 +148,7 @@ def _guarded(
     body = _with_plain_places(straight) or straight.function.body
     tests = [f"{render_code(launch.arguments[n])} == {size}" for n, size in assumed.items()]
     node = renamed_function(function, text.fresh(f"{function.name}_straight"), body)
-    return relaunched(text, launch, node, condition=" and ".join(tests))
+    return relaunched(text, NewLaunch(launch, node), condition=" and ".join(tests))
 
 
 def _fixed_sizes(text: KernelText, launch: Launch) -> dict[str, int]:

@@ -50,7 +50,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
 from solkit.tuner.proposers.rewriter._program_indices import tile_index
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._values import all_names
 
 Form = tuple[KernelText, Launch, str, cst.SimpleStatementLine]
@@ -149,7 +149,7 @@ def _form(text: KernelText, launch: Launch, body: Body, grid: str, guard: str) -
     function = launch.function
     name = text.fresh(f"{function.name}_rows") if guard else function.name
     changed = parse_kernel(
-        relaunched(text, launch, renamed_function(function, name, body), grid=grid)
+        relaunched(text, NewLaunch(launch, renamed_function(function, name, body), grid=grid))
     )
     if changed is None:
         return None

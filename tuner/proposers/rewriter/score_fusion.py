@@ -72,7 +72,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     in_launcher,
     launcher_definition,
 )
-from solkit.tuner.proposers.rewriter._relaunch import launched, with_arguments
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, with_arguments
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._row_softmax import (
     EMPTY,
@@ -650,7 +650,7 @@ class _Fusion:
         arguments = {n: v for n, v in self._arguments.items() if n in used}
         name = self.text_of.fresh(f"{chain.scores.function.name}_{last.function.name}")
         node = with_arguments(last.function, name, body, arguments, self._constants)
-        line = launched(last, node, arguments=arguments)
+        line = NewLaunch(last, node, arguments=arguments).statement
         gone = self._unused_allocations([parse_expression(code) for code in arguments.values()])
         functions = dict.fromkeys(launch.function.name for launch in chain.launches)
         return changed_text(

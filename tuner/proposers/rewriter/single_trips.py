@@ -48,7 +48,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._values import reads_other_trips, writes_in_order
 from solkit.tuner.proposers.rewriter.split_loops import writes_apart
 
@@ -132,9 +132,11 @@ def with_single_trips(text: KernelText, launch: Launch) -> str:
     node = with_body(function.node, [*before, *rest])
     return relaunched(
         text,
-        launch,
-        renamed_function(function, name, statements_of(node)) if share.axis else node,
-        grid=grid_with(axes, share.axis, size),
+        NewLaunch(
+            launch,
+            renamed_function(function, name, statements_of(node)) if share.axis else node,
+            grid=grid_with(axes, share.axis, size),
+        ),
         condition=f"{size} <= {MOST_OF_AXIS}" if share.axis else "",
     )
 

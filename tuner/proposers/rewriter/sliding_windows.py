@@ -95,7 +95,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._places import OtherFormError, Scope, Sum
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import whole_values
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
@@ -515,7 +515,7 @@ class _Window:
         node = with_params(renamed_function(function, name, writer.body()), constants=constants)
         arguments = {block: f"{windows} * {taps}"}
         arguments |= dict(zip(constants, (lanes, windows), strict=True))
-        line = launched(launch, node, grid=grid, arguments=arguments)
+        line = NewLaunch(launch, node, grid=grid, arguments=arguments).statement
         ahead = f"{taps} = {render_code(count)}\n"
         before = f"{lanes} = triton.next_power_of_2({taps})\n{windows} = {blocks}\n"
         condition = f"{_SHORTEST} <= {taps} <= {_LONGEST}"

@@ -73,7 +73,7 @@ from solkit.tuner.proposers.rewriter._offset_bounds import (
     conditions_of_trips_apart,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, in_launcher, parse_kernel
-from solkit.tuner.proposers.rewriter._relaunch import launched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._values import (
     argument_bases,
     reads_other_trips,
@@ -583,7 +583,7 @@ class _SplitWriter:
         buffers_of = {f"{name}_ptr": name for of in self._buffers for name in of.values()}
         arguments = {**buffers_of, self._split: self._split}
         lines = [
-            launched(launch, node, grid=self._grid(is_shared), arguments=arguments)
+            NewLaunch(launch, node, grid=self._grid(is_shared), arguments=arguments).statement
             for node, (_, is_shared) in zip(nodes, bodies, strict=True)
         ]
         first, *others = [*allocated, *lines]

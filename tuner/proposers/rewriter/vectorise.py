@@ -30,7 +30,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._running_values import RunningKind, combiner
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
 from solkit.tuner.proposers.rewriter._variants import launch_variants
@@ -129,9 +129,7 @@ def _with_blocks_of(text: KernelText, launch: Launch, chunks: bool = False) -> s
     joins = [combiner(kind, name) for kind, name in combiners.items() if name in read]
     return relaunched(
         text,
-        launch,
-        node,
-        arguments={width: width},
+        NewLaunch(launch, node, arguments={width: width}),
         parameters=[Parameter(width, default, values)],
         helpers=[join for join in joins if join is not None],
     )

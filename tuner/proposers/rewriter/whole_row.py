@@ -42,7 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     parse_kernel,
 )
-from solkit.tuner.proposers.rewriter._relaunch import relaunched
+from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS
 from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
@@ -237,10 +237,12 @@ def _rewritten(
     values, warps = row_warps(text, size, facts)
     source = relaunched(
         text,
-        launch,
-        renamed_function(function, name, body),
-        arguments={block: f"triton.next_power_of_2({size})"},
-        options={"num_warps": warps},
+        NewLaunch(
+            launch,
+            renamed_function(function, name, body),
+            arguments={block: f"triton.next_power_of_2({size})"},
+            options={"num_warps": warps},
+        ),
         condition=_condition(launch, block, size, held),
         parameters=[values],
     )
