@@ -22,7 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import JitFunction, KernelText, Laun
 
 @dataclass(frozen=True)
 class NewLaunch:
-    """What is launched as, or in place of, a function's original launch.
+    """A launch of a changed function, as a function's original launch or in place of it.
 
     Attributes:
         launch: the original.
