@@ -123,8 +123,8 @@ def canonical_form(
     changes = (*laid_out, _with_model, *written_out, without_other_devices)
     split = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)
-    given = {name: dict(values) for name, values in constants}
-    plain_marks = functools.partial(with_decorated_arguments, recorded=given)
+    recorded_constants = {name: dict(values) for name, values in constants}
+    plain_marks = functools.partial(with_decorated_arguments, recorded=recorded_constants)
     for change in (*changes, *inlined, plain_marks, *split):
         tree = change(tree)
     text = read_module(tree)

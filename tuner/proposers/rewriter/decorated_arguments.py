@@ -235,9 +235,11 @@ def _as_recorded(
     recorded: Mapping[str, str],
 ) -> dict[str, str] | None:
     """Return what a launch got that no argument and no heuristic gives, as code."""
-    given = {name for launch in launches for name in (*launch.arguments, *launch.options)}
-    missing = [name for name in (*function.params, *_TUNED_OPTIONS) if name not in {*given, *rules}]
-    return {n: recorded[n] for n in missing} if {*missing} <= recorded.keys() else None
+    passed = {frozenset((*launch.arguments, *launch.options)) for launch in launches}
+    decided = {*rules, *(name for names in passed for name in names)}
+    missing = [name for name in (*function.params, *_TUNED_OPTIONS) if name not in decided]
+    is_whole = len(passed) == 1 and {*missing} <= recorded.keys()
+    return {name: recorded[name] for name in missing} if is_whole else None
 
 
 def _first_configuration(call: cst.Call, text: KernelText) -> dict[str, str] | None:

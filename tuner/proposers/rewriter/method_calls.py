@@ -30,6 +30,8 @@ _METHODS = frozenset(
     log2 sqrt rsqrt sigmoid""".split()
 )
 """Methods of Triton's blocks that are functions of the same name with the block ahead."""
+_SHAPED = ("permute", "reshape", "view", "broadcast_to")
+"""Of these, those that take sizes or axes one by one as well."""
 
 _POWERS = {"2": 2, "2.0": 2, "3": 3, "3.0": 3}
 """Exponents as written, and how many factors are the same."""
@@ -76,6 +78,8 @@ def _function_code(node: cst.CSTNode, own: set[str]) -> str:
     others = [render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in node.args]
     if name == "trans" and others in (["1", "0"], ["(1, 0)"]):
         others = []
+    if name in _SHAPED and len(others) > 1 and all(arg.keyword is None for arg in node.args):
+        others = [f"({', '.join(others)})"]
     return f"tl.{name}({', '.join([render_code(block), *others])})"
 
 

@@ -514,13 +514,13 @@ def _given_strides(copy: _Copy) -> list[str]:
     None either if the launcher asks otherwise how the copy lies in memory.
     """
     words = [n for n in nodes_within(copy.text.launcher) if isinstance(n, cst.Attribute)]
-    asked = [node.attr.value for node in words if render_code(node.value) == copy.name]
+    queries = [node.attr.value for node in words if render_code(node.value) == copy.name]
     params: dict[int | None, str] = {}
     for param, value in copy.launch.arguments.items():
         if called_name(value) == f"{copy.name}.stride":
             params[integer_literal(argument_of(value, 0))] = param
-    is_whole = set(params) == {*range(len(params))} and asked.count("stride") == len(params)
-    if not is_whole or "is_contiguous" in asked:
+    is_whole = set(params) == {*range(len(params))} and queries.count("stride") == len(params)
+    if not is_whole or "is_contiguous" in queries:
         return []
     return [params[axis] for axis in range(len(params))]
 
@@ -530,13 +530,13 @@ def _loads_by(copy: _Copy, strides: Sequence[str]) -> bool:
 
     A place that is written otherwise is another element where the copy lies otherwise in memory.
     """
-    function, wanted = copy.launch.function, set(strides)
+    function, all_strides = copy.launch.function, set(strides)
     assignments = list(assignments_in(walk_statements(function.body)))
     names = {b.target for b in assignments if copy.param in _roots(copy, cst.Name(b.target))}
     pointers = [load.args[0].value for load in _loads(copy)]
-    if not wanted or any(not wanted <= _roots(copy, pointer) for pointer in pointers):
+    if not all_strides or any(not all_strides <= _roots(copy, pointer) for pointer in pointers):
         return False
-    if {copy.param, *wanted} & {*assigned_names(*function.body)}:
+    if {copy.param, *all_strides} & {*assigned_names(*function.body)}:
         return False
     if any(names & names_within(call) for call in _passing(copy)):
         return False
@@ -550,10 +550,13 @@ def _loads_by(copy: _Copy, strides: Sequence[str]) -> bool:
         offsets = [offset_products(expand_names(node, values.get)) for node in pointers]
     except OtherOffsetError:
         return False
-    bases = {f"{left}{name}{right}" for name in (copy.param, *names) for left, right in _AROUND}
+    bases = {
+        f"{opening}{name}{closing}" for name in (copy.param, *names) for opening, closing in _AROUND
+    }
+    factors = {*function.params} - function.constants  # a row's length, times which rows are flat
     return all(
         (len(product) == 1 and unspread(product[0])[0] in bases)
-        or len([factor for factor in product if factor in wanted]) == 1
+        or (len(factors & {*product}) == 1 and len([f for f in product if f in all_strides]) == 1)
         for products in offsets
         for product in products
     )

@@ -94,7 +94,8 @@ class _Ranks(cst.CSTTransformer):
             return changed
         binding = single_assignment(statement)
         if binding is None and expression_statement(statement) is None:
-            self._forget(assigned_names(statement))
+            for name in assigned_names(statement):
+                self._note(name, self._of_halves(statement))
             return statement
         changed = cst.ensure_type(statement.visit(self), cst.SimpleStatementLine)
         binding = single_assignment(changed)
@@ -170,6 +171,15 @@ class _Ranks(cst.CSTTransformer):
         if isinstance(node, cst.Subscript):
             return self._of_subscript(node)
         return self._of_call(node) if isinstance(node, cst.Call) else None
+
+    def _of_halves(self, statement: cst.BaseStatement) -> int | None:
+        """Return how many axes each block has that ``a, b = tl.split(x)`` assigns."""
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        value = only.value if isinstance(only, cst.Assign) else None
+        if value is None or called_name(value) != "tl.split" or len(call_args(value)) != 1:
+            return None
+        rank = self._of(call_args(value)[0])
+        return None if not rank else rank - 1
 
     def _largest(self, nodes: Sequence[cst.BaseExpression]) -> int | None:
         ranks = [self._of(node) for node in nodes]

@@ -308,6 +308,7 @@ def test_a_launch_reads_a_transposed_tensor_by_its_strides(is_right):
         ("ptrs += BLOCK * sn", "ptrs += BLOCK"),
         ("ptrs += BLOCK * sn", "ptrs = x_ptr + (first + BLOCK + cols) * sn"),  # of the first row
         ("cols * sn", "cols * sn * sm"),
+        ("tl.program_id(0) * sm + cols * sn", "(tl.program_id(0) * M + cols) * sn + 0 * sm"),
         ("    ptrs = x_ptr", "    sn = sn + 0\n    ptrs = x_ptr"),
         ("    y = torch", "    assert t.is_contiguous()\n    y = torch"),
         ("    y = torch", "    flat = t.view(-1)\n    y = torch"),

@@ -52,7 +52,7 @@ def halves(X, Y, M):
     is_first = tl.arange(0, 2) == 0
     sums = tl.where(is_first, low_sum, high_sum)
     at = tl.arange(0, 2).expand_dims(-1) * 8 + tl.arange(0, 8)[None, :]
-    tl.store(Y + row * 16 + at, sums[:, None] * run[None, :])
+    tl.store(Y + row * 16 + at, sums[:, None] * (run[None, :] + 0 * tl.expand_dims(low, 0)))
 
 
 @triton.jit
