@@ -592,6 +592,20 @@ def test_a_function_of_tilelang_that_makes_a_kernel_is_called_for_its_sizes(tmp_
     assert constant(compiled, "OUTPUTS") == ("C",)
 
 
+def test_a_launcher_takes_the_tensors_of_the_kernel_that_it_makes(tmp_path):
+    launcher = """
+def run(left, scales):
+    m, k = left.shape
+    n = scales.size(0)
+    compiled = gemm(m, n, K=k, tile=64, dtype="float16")
+    return compiled(left.contiguous(), scales)
+"""
+    result = started(tmp_path, FACTORY.format("@tilelang.jit(out_idx=[-1])") + launcher)
+    assert (result.chosen, result.others) == ("run", ("gemm",))
+    assert "left = torch.randn(m, k, dtype" in result.text
+    assert "scales = torch.randint(0, 1, (n, M,), dtype=torch.int32" in result.text
+
+
 def test_an_output_that_may_be_left_out_is_none_of_the_references(tmp_path):
     path = tmp_path / "optional.py"
     path.write_text("""

@@ -142,6 +142,7 @@ def tensors_of(
         if isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
             _note_equal_shapes(part, tensors)
     used |= _note_launches(source, node, tensors)
+    used |= _note_made_kernels(source, node, tensors)
     for name, parameter in source.bound_arguments(node):
         if name in tensors and parameter.kind == "Tensor":
             used.add(name)
@@ -173,6 +174,48 @@ def tensors_of(
             own.dims = dims
             own.at_least(len(dims), exact=True)
     return {name: tensor for name, tensor in tensors.items() if name in used}
+
+
+def _note_made_kernels(source: Source, node: Definition, tensors: Mapping[str, Tensor]) -> set[str]:
+    """Note what calls of kernels, which TileLang's factories make, say of tensors.
+
+    Returns:
+        The names of these.
+    """
+    values = {
+        part.targets[0].id: part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name)
+    }
+    passed: set[str] = set()
+    for call in ast.walk(node):
+        kernel = call.func if isinstance(call, ast.Call) else None
+        kernel = values.get(kernel.id) if isinstance(kernel, ast.Name) else kernel
+        if not isinstance(call, ast.Call) or not isinstance(kernel, ast.Call):
+            continue
+        factory = source.factories.get(ast.unparse(kernel.func))
+        if factory is None:
+            continue
+        words = dict(zip(factory.defaults, map(ast.unparse, kernel.args)))
+        words |= {
+            keyword.arg: ast.unparse(keyword.value) for keyword in kernel.keywords if keyword.arg
+        }
+        taken = [
+            a for i, a in enumerate(factory.annotations().values()) if i not in factory.returned
+        ]
+        for annotation, value in zip(taken, call.args):
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+                value = value.func.value  # x.contiguous()
+            if isinstance(value, ast.Name) and value.id in tensors:
+                tensor = tensors[value.id]
+                passed.add(value.id)
+                dims = tuple(words.get(dim, dim) for dim in factory.shape(annotation, {}))
+                tensor.at_least(len(dims), exact=True)
+                if "int" in factory.dtype(annotation):
+                    tensor.dtype = factory.dtype(annotation)
+                if all(dim.isidentifier() or dim.isdecimal() for dim in dims):
+                    tensor.dims = tensor.dims or dims
+    return passed
 
 
 def _note_launches(source: Source, node: Definition, tensors: Mapping[str, Tensor]) -> set[str]:
