@@ -31,11 +31,14 @@ from solkit.roofline.work.exponentials import with_shared_exponentials
 from solkit.roofline.work.fused_attention import has_unknown_lengths
 from solkit.roofline.work.linear_attention import with_linear_attention
 from solkit.roofline.work.liveness import live_ops
+from solkit.roofline.work.looked_up_products import with_looked_up_products
+from solkit.roofline.work.multiples import with_multiples
 from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.packed_codes import with_words_of_codes
 from solkit.roofline.work.products_by_hand import with_products_by_hand
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.shared_results import with_shared_results
+from solkit.roofline.work.symmetric_pairs import with_symmetric_pairs
 from solkit.roofline.work.symmetry import with_symmetry
 from solkit.roofline.work.traffic import Traffic, traffic
 from solkit.roofline.work.value_samples import with_admitted_errors
@@ -88,16 +91,20 @@ def work_of_live(program: Program) -> Work:
     costs = with_shared_results(alone, own)
     costs = with_shared_exponentials(alone, costs)
     costs = with_composed_functions(alone, costs, program.results)
-    costs = with_products_by_hand(alone, costs, program.results)
+    costs = with_multiples(alone, costs, program.results)
+    costs, inside = with_products_by_hand(alone, costs, program.results)
     costs = with_linear_attention(alone, costs, program.results, program.ahead)
-    costs = without_brute_force(alone, costs, fixed, program.results)
+    costs = with_looked_up_products(alone, costs, program.results)
+    costs = without_brute_force(alone, costs, fixed, program.results, inside)
     costs = with_words_of_codes(alone, costs, fixed, program.results)
+    costs = with_symmetric_pairs(alone, costs)
     costs = costs_as_needed(live, costs, program.results)
     moved = traffic(program, live)
     hard = {
         n: flops * products.get(n, GAUSS) // GAUSS for n, flops in hard_flops(program, live).items()
     }
     alike = products_of_one_sign(live, program.one_sign)
+    hard = {n: min(flops, _products(costs[n], flops)) for n, flops in hard.items()}
     ops = _op_works(live, costs, hard, shortcuts(program, live, hard), moved)
     ops = tuple(replace(op, one_sign=True) if op.position in alike else op for op in ops)
     return Work(
@@ -117,6 +124,13 @@ def work_of_live(program: Program) -> Work:
         ops=ops,
         chain=chain_of(live, costs),
     )
+
+
+def _products(cost: Cost | None, otherwise: int) -> int:
+    """Return the operations of a cost's matrix products; `otherwise` where there is none."""
+    if cost is None:
+        return otherwise
+    return sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
 
 
 def _share(cost: Cost | None, products: int) -> Cost | None:

@@ -64,6 +64,7 @@ def without_brute_force(
     costs: Sequence[Cost | None],
     constants: Collection[int],
     results: Sequence[TensorUse],
+    replaced: Collection[int] = (),
 ) -> Costs:
     """Return the costs of ops, less what they spend on pairs that no kernel needs to visit.
 
@@ -72,11 +73,12 @@ def without_brute_force(
         costs: of each; ``None`` if unknown.
         constants: storages that follow from the program alone.
         results: of the program.
+        replaced: positions of ops that matrix products stand for.
     """
     if any(not isinstance(size, int) for op in ops for size in op.result.shape):
         return list(costs)  # symbols do not tell how many elements there are
     reduced = [_with_fixed_factor(op, cost, constants) for op, cost in zip(ops, costs)]
-    reduced = _without_pairs(ops, reduced, constants, results)
+    reduced = _without_pairs(ops, reduced, constants, results, replaced)
     reduced = _without_searches(ops, reduced, results)
     reduced = _without_common_terms(ops, reduced, results)
     return _without_overlaps(ops, reduced)
@@ -149,11 +151,13 @@ class _Pairs:
         sources: the data, each with the steps of the tensor's storage along which it varies.
         is_plain: whether sums, products, comparisons and extrema alone make it.
         has_sums: whether sums or differences of several tensors are among these.
+        is_linear: whether sums, differences and scales alone make it.
     """
 
     sources: Mapping[TensorUse, frozenset[Step]]
     is_plain: bool
     has_sums: bool
+    is_linear: bool = False
 
 
 def _without_pairs(
@@ -161,10 +165,11 @@ def _without_pairs(
     costs: Costs,
     constants: Collection[int],
     results: Sequence[TensorUse],
+    replaced: Collection[int],
 ) -> Costs:
     spread = _Spread(ops, constants)
     readers = readers_of(ops, results)
-    skipped: set[int] = set()
+    skipped = set(replaced)
     reduced = list(costs)
     for position in range(len(ops) - 1, -1, -1):
         op, cost = ops[position], costs[position]
@@ -198,6 +203,7 @@ class _Spread:
     def __init__(self, ops: Sequence[TracedOp], constants: Collection[int]) -> None:
         self.pairs: dict[int, _Pairs] = {}
         self._tables: dict[int, TensorUse] = {}
+        self._whole: dict[int, TensorUse] = {}
         self._constants = constants
         rewritten = {use.storage for op in ops for use in op.written}
         for op in ops:
@@ -208,6 +214,7 @@ class _Spread:
                 pairs = self._combined(op) if op.is_elementwise else self._scanned(op)
                 if pairs is not None and op.result.storage not in rewritten:
                     self.pairs[op.result.storage] = pairs
+                    self._whole[op.result.storage] = op.result
 
     def _table_of(self, op: TracedOp) -> TensorUse | None:
         """Return the data of which an op takes elements to places that the program fixes."""
@@ -235,9 +242,12 @@ class _Spread:
         if any(steps >= every for steps in sources.values()):
             return None
         before = [self.pairs[use.storage] for use in op.inputs if use.storage in self.pairs]
-        is_plain = _is_plain(op) and all(pairs.is_plain for pairs in before)
+        is_linear = all(pairs.is_linear for pairs in before)
+        is_plain = _is_plain(op) or (op.name in _OF_SUMS and is_linear)
+        is_plain = is_plain and all(pairs.is_plain for pairs in before)
         is_sum = op.operator.sums and len(sources) > 1
-        return _Pairs(sources, is_plain, is_sum or any(pairs.has_sums for pairs in before))
+        has_sums = is_sum or any(pairs.has_sums for pairs in before)
+        return _Pairs(sources, is_plain, has_sums, is_linear and _is_scale_or_sum(op))
 
     def _scanned(self, op: TracedOp) -> _Pairs | None:
         """Return running sums of one tensor's pairs with fixed numbers, as of ranks in a group."""
@@ -290,6 +300,19 @@ class _Spread:
         pairs = self.pairs.get(use.storage)
         return pairs is not None and pairs.is_plain and pairs.has_sums
 
+    def _as_made(self, use: TensorUse, dims: Collection[int]) -> tuple[TensorUse, set[int]]:
+        """Return a tensor and dimensions of it, with those that a view merged apart."""
+        whole = self._whole.get(use.storage)
+        if whole is None or (whole.numel, whole.offset) != (use.numel, use.offset):
+            return use, set(dims)
+        of_view = [
+            [d for d in range(len(use.shape)) if _lies_in(whole, own, use, d)]
+            for own in range(len(whole.shape))
+        ]
+        if any(len(places) != 1 for places in of_view):
+            return use, set(dims)
+        return whole, {own for own, (place,) in enumerate(of_view) if place in dims}
+
     def is_brute_reduction(self, op: TracedOp) -> bool:
         """Tell whether an op reduces pairs that no kernel needs to visit."""
         if op.operator.family is not Family.REDUCTION or len(op.inputs) != 1 or op.written:
@@ -300,17 +323,33 @@ class _Spread:
             return False
         if pairs is None or not pairs.is_plain:
             return use.storage in self._tables
+        use, over = self._as_made(use, dimensions_of(op, use))
         moving = {d for d, (n, step) in enumerate(zip(use.shape, use.stride)) if n > 1 and step}
-        over = moving.intersection(dimensions_of(op, use))
-        varying = [dims for dims in self._along(use).values() if dims]
+        over &= moving
+        varying = {source: dims for source, dims in self._along(use).items() if dims}
         if not over or not varying:
             return False
-        if moving - set().union(*varying):
+        if moving - set().union(*varying.values()):
             return True  # only fixed numbers vary along one
-        if len(varying) != 2:
-            return False
-        one, other = varying
-        return _are_pairs(one, other, over)
+        sides = _sides(varying)
+        return len(sides) == 2 and _are_pairs(sides[0], sides[1], over)
+
+
+def _sides(varying: Mapping[TensorUse, set[int]]) -> list[set[int]]:
+    """Return the dimensions along which each side of a pair varies.
+
+    A side has one tensor of floats. Truths and integers of lines, as of classes, choose among its
+    numbers; sums for each choice answer these. A matrix of choices for pairs makes no sides.
+    """
+    floats = [dims for source, dims in varying.items() if source.dtype.is_floating_point]
+    choices = {s: dims for s, dims in varying.items() if not s.dtype.is_floating_point}
+    if len(varying) == 2 or len(floats) != 2:
+        return list(varying.values())
+    of_lines = (
+        any(dims <= own for own in floats) or sum(n > 1 for n in source.shape) == 1
+        for source, dims in choices.items()
+    )
+    return floats if all(of_lines) else []
 
 
 def _are_pairs(one: set[int], other: set[int], over: set[int]) -> bool:
@@ -325,6 +364,13 @@ def _are_pairs(one: set[int], other: set[int], over: set[int]) -> bool:
     if not all(alone) or not over & (one ^ other):
         return False
     return not over & one & other or any(dims <= over for dims in alone)
+
+
+def _lies_in(whole: TensorUse, own: int, use: TensorUse, d: int) -> bool:
+    """Tell whether a dimension of a tensor is part of that of a view."""
+    first, end = whole.stride[own], whole.stride[own] * whole.shape[own]
+    low, high = use.stride[d], use.stride[d] * use.shape[d]
+    return whole.shape[own] > 1 and low <= first and end <= high
 
 
 def _meets(use: TensorUse, dim: int, steps: frozenset[Step]) -> bool:
@@ -346,13 +392,26 @@ def _is_plain(op: TracedOp) -> bool:
     return bool(record.linear) and not record.divides and not op.result.dtype.is_complex
 
 
+_OF_SUMS = ("aten.sin", "aten.cos", "aten.exp")
+"""Functions of which that of a sum is made of products of those of the terms."""
+
+
+def _is_scale_or_sum(op: TracedOp) -> bool:
+    record = op.operator
+    is_scale = bool(record.linear) and (record.multiplies or record.divides)
+    return bool(record.moves or (record.linear and record.sums)) or (
+        is_scale and len(op.inputs) == 1
+    )
+
+
 _PIECES = ("rectified", "clamp", "hardtanh", "minimum", "maximum", "absolute")
 """Functions of straight pieces, by `Operator.limits`."""
 
 
 def _reduces_pairs(op: TracedOp) -> bool:
-    name = op.name.removeprefix("aten.")
-    return op.operator.reduces in _OF_PAIRS or name in _CHOICES
+    name, kind = op.name.removeprefix("aten."), op.operator.reduces
+    is_root_of_squares = kind is Reduction.NORM and op.arguments.get("ord", 2) == 2
+    return is_root_of_squares or kind in _OF_PAIRS or name in _CHOICES
 
 
 # -------------------------------------------------------------------------------- searches

@@ -55,8 +55,8 @@ class Fixed:
         if not op.inputs or op.written or not self._is_steady(op):
             return False
         record, x = op.operator, op.inputs[0]
-        if record.of_one is OfOne.CONSTANT:
-            return _is_over_one(op, x)
+        if record.of_one is OfOne.CONSTANT and _is_over_copies(op, x):
+            return True
         if record.reduces in _SUMS and x in self._normalised:
             return self._normalised[x] in _reduced(op, x)
         if record.cancels_equal and len(op.inputs) == 2:
@@ -143,6 +143,11 @@ def _places(op: TracedOp, x: TensorUse) -> Range:
     dim = op.arguments.get("dim", -1 if op.operator.family is Family.ORDER else None)
     along = x.shape[dim] if isinstance(dim, int) and x.shape else x.numel
     return 0.0, float(max(along - 1, 0))
+
+
+def _is_over_copies(op: TracedOp, x: TensorUse) -> bool:
+    """Tell whether each line that an op reduces, or normalises, holds one number alone."""
+    return all(x.shape[d] == 1 or x.stride[d] == 0 for d in _reduced(op, x) if x.shape)
 
 
 def _is_over_one(op: TracedOp, x: TensorUse) -> bool:

@@ -75,12 +75,13 @@ def with_shared_exponentials(
 def _without_functions(op: TracedOp, cost: Cost, already: int) -> Cost:
     """Return the cost of an op for which so many special functions are at hand.
 
-    A logarithm of a sum of exponentials that are all at hand needs no largest element either.
+    A logarithm of a sum of exponentials that are all at hand needs no largest element either, and
+    no shift.
     """
     cost = cost.with_fewer("sfu", already) if already > 0 else cost
     is_sum = op.operator.reduces is Reduction.LOG_SUM_EXP
     if is_sum and already >= op.inputs[0].distinct:
-        return cost.with_fewer(scalar_pipe(op.result.dtype), already)
+        return cost.with_fewer(scalar_pipe(op.result.dtype), 2 * op.inputs[0].distinct)
     return cost
 
 

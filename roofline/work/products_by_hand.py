@@ -4,6 +4,7 @@
 
     sum_k x[m, k] y[k, n]
     sum_k (x[m, k] - y[n, k])²        |x|² + |y|² - 2 x y
+    sum_k (x[m, k] - y[n, k])² s[n, k]    x² s + y² s - 2 x (y s), two products
     log sum_k exp(x[m, k] + y[k, n])  of exp(x) exp(y), as in a step of a hidden Markov model
 """
 
@@ -28,8 +29,11 @@ _Makers = Mapping[int, Sequence[int]]
 
 def with_products_by_hand(
     ops: Sequence[TracedOp], costs: Sequence[Cost | None], results: Sequence[TensorUse]
-) -> list[Cost | None]:
+) -> tuple[list[Cost | None], set[int]]:
     """Return the costs of ops; reductions that are matrix products count as such.
+
+    Returns:
+        The costs, and the positions of the products with those of the ops that these replace.
 
     Args:
         ops: in program order.
@@ -41,42 +45,56 @@ def with_products_by_hand(
     inside: set[int] = set()
     for position in range(len(ops) - 1, -1, -1):
         op, cost = ops[position], costs[position]
-        pair = _factors(op, ops, makers) if cost is not None else None
+        pair, number = _factors(op, ops, makers) if cost is not None else (None, 0)
         if cost is not None and pair is not None:
             key = f"contraction.{common_dtype(*pair)}"
             terms = op.inputs[0].distinct
-            count = terms + op.result.distinct if _is_same(*pair) else 2 * terms
+            is_triangle = number == 1 and _is_same(*pair)
+            count = terms + op.result.distinct if is_triangle else 2 * terms * number
             special = {"sfu": cost.operations.get("sfu", 0)}
             reduced[position] = Cost({key: count}) + Cost(special)
             inside.add(position)
-        elif _is_pair(op) or _is_scaling(op) or _squared(op) is not None:
+        elif _is_pair(op) or _is_scaling(op) or _is_quotient(op) or _squared(op) is not None:
             behind = readers[op.result.storage]
             if behind and inside.issuperset(behind):
                 reduced[position] = Cost({})
                 inside.add(position)
-    return reduced
+    return reduced, inside
 
 
 def _factors(
     op: TracedOp, ops: Sequence[TracedOp], makers: _Makers
-) -> tuple[TensorUse, TensorUse] | None:
-    """Return the factors of the matrix product that a reduction is; ``None`` of other ops."""
+) -> tuple[tuple[TensorUse, TensorUse] | None, int]:
+    """Return the factors of the matrix product that a reduction is, and how many products it is.
+
+    No factors of other ops.
+    """
     kind = op.operator.reduces
     if kind not in (*_SUMS, Reduction.LOG_SUM_EXP) or len(op.inputs) != 1 or op.written:
-        return None
+        return None, 0
     use = op.inputs[0]
-    made_by = _maker(use, ops, makers)
-    root = _squared(made_by) if made_by is not None and kind in _SUMS else None
-    if root is not None or kind not in _SUMS:
-        sum_op = made_by if root is None else _maker(root, ops, makers)
-        is_sum = sum_op is not None and _is_pair(sum_op) and sum_op.operator.sums
-        parts = list(sum_op.inputs) if sum_op is not None and is_sum else []
-    else:
-        parts = _multiplied(use, ops, makers)
     over = {d for d in dimensions_of(op, use) if use.shape[d] > 1}
     if math.prod(use.shape[d] for d in over) < _DEPTH:
-        return None
-    return _sides(parts, over, len(use.shape))
+        return None, 0
+    parts = _multiplied(use, ops, makers) if kind in _SUMS else [use]
+    summed = {part: _summands(part, ops, makers) for part in parts}
+    sums = {part for part in parts if summed[part]}
+    is_square = len(sums) == 1 and sum(part in sums for part in parts) == 2
+    if kind in _SUMS and not is_square:
+        return _sides(parts, over, len(use.shape)), 1
+    terms = [term for part in sums for term in summed[part]]
+    scales = [part for part in parts if part not in sums]
+    pair = _sides([*terms, *scales], over, len(use.shape))
+    if pair is None or set(pair) != set(terms):
+        return None, 0
+    varying = (_moving(part, len(use.shape)) for part in scales)
+    return pair, 2 if any(dims & over and dims - over for dims in varying) else 1
+
+
+def _summands(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> tuple[TensorUse, ...]:
+    """Return the two tensors whose sum or difference a tensor is; none of other tensors."""
+    op = _maker(use, ops, makers)
+    return op.inputs if op is not None and _is_pair(op) and op.operator.sums else ()
 
 
 def _sides(
@@ -97,7 +115,10 @@ def _multiplied(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> lis
     op = _maker(use, ops, makers)
     if op is not None and _is_conversion(op):
         return [replace(use, origin=use.origin or op.inputs[0].dtype)]
-    if op is None or not (_is_scaling(op) or (_is_pair(op) and op.operator.multiplies)):
+    if op is not None and (root := _squared(op)) is not None:
+        return 2 * _multiplied(root, ops, makers)
+    is_product = op is not None and _is_pair(op) and op.operator.multiplies
+    if op is None or not (is_product or _is_scaling(op) or _is_quotient(op)):
         return [use]
     return [part for operand in op.inputs for part in _multiplied(operand, ops, makers)]
 
@@ -131,6 +152,15 @@ def _is_scaling(op: TracedOp) -> bool:
     record = op.operator
     is_scaled = record.linear and (record.multiplies or record.divides) and not op.written
     return bool(is_scaled) and len(op.inputs) == 1 and op.inputs[0].dtype.is_floating_point
+
+
+def _is_quotient(op: TracedOp) -> bool:
+    """Tell whether an op divides a tensor of floats by a smaller one."""
+    if not op.operator.divides or len(op.inputs) != 2 or op.written or not op.is_elementwise:
+        return False
+    divisor = op.inputs[1]
+    is_plain = divisor is op.arguments.get("other") and divisor.dtype.is_floating_point
+    return is_plain and divisor.distinct < op.result.distinct
 
 
 def _squared(op: TracedOp) -> TensorUse | None:

@@ -155,7 +155,8 @@ class Operator:
             up to a shift; of several it takes the logarithm of their sum.
         logarithms: the argument of whose elements it takes a logarithm each.
         taken_in: functions of its results, by name, of which each saves one of its special
-            functions: ``"square"`` and ``"divisor"`` however they are written.
+            functions: ``"square"`` and ``"divisor"`` however they are written, ``"order"`` where
+            they are only compared.
         inverts: the operator of whose results it takes one special function less.
         multiplies: whether a zero in one operand makes another one needless.
         divides: likewise, but the operand ``other`` is a divisor.

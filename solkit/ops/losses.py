@@ -41,7 +41,8 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("nll_loss_backward nll_loss2d_backward", _F, cost="free", makes_zeros=True,
            zeros="chosen classes", needs="nll backward",
            selects=Selects.SOME, decides=("target",)),
-    *plain("_ctc_loss _cudnn_ctc_loss", _F, cost="ctc", selects=None),
+    *plain("_ctc_loss", _F, cost="ctc", needs="ctc", selects=None),
+    *plain("_cudnn_ctc_loss", _F, cost="ctc", selects=None),
     *plain("_ctc_loss_backward", _F, cost="ctc", makes_zeros=None, selects=None),
     *plain("_linear_cross_entropy_batch_chunked "
            "_linear_cross_entropy_batch_chunked_no_reduction", _F, namespace="torch_nn",

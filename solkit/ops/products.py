@@ -63,7 +63,8 @@ OPERATORS: tuple[Operator, ...] = (
            cost="packed attention backward", **_ROWS),
     *plain("_varlen_attn_backward", _A, namespace="torch_attn",
            cost="packed attention backward", **_ROWS),
-    *plain("_cdist_forward _pdist_forward _euclidean_dist", Family.DISTANCE, cost="distances"),
+    *plain("_cdist_forward _pdist_forward _euclidean_dist", Family.DISTANCE, cost="distances",
+           taken_in=("square", "divisor", "order")),
     *plain("_cdist_backward _pdist_backward", Family.DISTANCE, cost="distances backward"),
 )  # fmt: skip
 """Records by family: products, attention, distances."""

@@ -18,6 +18,7 @@ _OF_EXPONENTIALS: dict[str, Any] = {"cost": "log sum exp", "exponentials": "self
 _TRUTHS: dict[str, Any] = {"cost": "reduction", "needs": "reduction",
                            "reduces": Reduction.OTHER, "flattens_to_zero": True,
                            "selects": Selects.AFTER_ONE}  # fmt: skip
+_OF_ROOTS = ("square", "divisor", "order")
 
 OPERATORS: tuple[Operator, ...] = (
     *plain("sum", _F, cost="reduction", needs="reduction", zeros="reduction", monotone=_RISING,
@@ -65,8 +66,9 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("var_mean", _F, cost="variance", reduces=Reduction.OTHER),
     *plain("std_mean", _F, cost="deviation", reduces=Reduction.OTHER),
     *plain("linalg_vector_norm", _F, cost="vector norm", needs="reduction", least=0.0,
-           keeps_minus_inf=True, reduces=Reduction.NORM),
-    *plain("norm", _F, cost="vector norm", needs="reduction", least=0.0, keeps_minus_inf=True),
+           taken_in=_OF_ROOTS, keeps_minus_inf=True, reduces=Reduction.NORM),
+    *plain("norm", _F, cost="vector norm", needs="reduction", least=0.0, taken_in=_OF_ROOTS,
+           keeps_minus_inf=True),
     *plain("native_norm linalg__powsum", _F, cost="vector norm", least=0.0,
            keeps_minus_inf=True),
     *plain("_foreach_norm _foreach_powsum", _F, cost="vector norm", least=0.0,

@@ -1,4 +1,10 @@
-"""Convolutions: only the taps that fall inside the input."""
+"""Convolutions: only the taps that fall inside the input.
+
+Where each channel has a kernel of its own and the kernel is long, Fourier transforms of blocks that
+overlap take fewer operations (A. Oppenheim and R. Schafer, "Discrete-Time Signal Processing",
+section 8.7.3): transforms of a block and back, a complex product for each of n/2 frequencies. They
+count where they are faster on any GPU.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import torch
 
-from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule
+from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule, scalar
+from solkit.roofline.work.costs.spectral import real_transforms
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 from solkit.roofline.work.windows import axis_line, meet, windows_of
 
@@ -24,7 +32,41 @@ def _convolution(op: TracedOp) -> Cost:
     x = op.arguments["input"]
     weight: TensorUse = op.arguments["weight"]
     count = _convolution_multiply_adds(op, x, op.result, weight.mask)
-    return contraction(x, count, dtype=common_dtype(x, weight))
+    dtype = common_dtype(x, weight)
+    if not op.arguments.get("transposed") and weight.shape[1] == 1:
+        operations = _operations_by_transforms(op, x, weight)
+        if operations * (_PASSES_FASTER if dtype == "fp32" else _FASTER) < 2 * count:
+            return scalar(x if dtype == "fp64" else replace(x, dtype=torch.float32), operations)
+    return contraction(x, count, dtype=dtype)
+
+
+_FASTER = 32
+"""How many times faster tensor cores multiply halves than other units, at the most."""
+_PASSES_FASTER = 11
+"""The same of three passes (`solkit.roofline.precision_routes`)."""
+
+
+def _operations_by_transforms(op: TracedOp, x: TensorUse, weight: TensorUse) -> int:
+    """Count operations of the transforms, with the best length of blocks along each axis."""
+    axes = windows_of(op)
+    if x.dtype.is_complex or any((axis.stride, axis.dilation) != (1, 1) for axis in axes):
+        return 1 << 62
+    blocks, lengths = 1, []
+    for axis, out in zip(axes, op.result.shape[2:]):
+        length = min(_lengths(axis.size, out), key=lambda n: -(-out // (n - axis.size + 1)) * n)
+        blocks *= -(-out // (length - axis.size + 1))
+        lengths.append(length)
+    dims = range(len(lengths))
+    once = real_transforms(lengths, dims)
+    parts = op.result.shape[0] * op.result.shape[1] * blocks
+    products = 3 * math.prod(lengths)  # of n/2 complex numbers
+    return math.floor(parts * (2 * once + products) + weight.shape[0] * once)
+
+
+def _lengths(taps: int, out: int) -> list[int]:
+    """Return powers of two, up to the first that holds all, of which a block may be."""
+    least, most = taps.bit_length(), (taps + out - 2).bit_length()
+    return [1 << n for n in range(min(least + 1, most), most + 1)]
 
 
 def _convolution_multiply_adds(

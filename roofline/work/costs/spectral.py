@@ -53,16 +53,17 @@ def _complex_to_complex(op: TracedOp) -> Cost:
 def _real_to_complex(op: TracedOp) -> Cost:
     """Transform real values along the last dimension, half the columns along the others."""
     x = op.inputs[0]
-    return _share_of(op, x, _real(x.shape, op.arguments["dim"]))
+    return _share_of(op, x, real_transforms(x.shape, op.arguments["dim"]))
 
 
 @rule("inverse real transform")
 def _complex_to_real(op: TracedOp) -> Cost:
     """Return the inverse: as many operations as the real result's transform."""
-    return _share_of(op, op.result, _real(op.result.shape, op.arguments["dim"]))
+    return _share_of(op, op.result, real_transforms(op.result.shape, op.arguments["dim"]))
 
 
-def _real(shape: Sequence[int], dims: Sequence[int]) -> float:
+def real_transforms(shape: Sequence[int], dims: Sequence[int]) -> float:
+    """Return real operations of the transforms of real data along each of `dims`."""
     *others, last = dims
     rows = math.prod(shape) / max(shape[last], 1)
     return rows * _real_transform(shape[last]) + _transforms(shape, others) / 2

@@ -82,6 +82,24 @@ def _index(op: TracedOp, region: Region) -> Needs:
     }
 
 
+@rule("ctc")
+def _ctc_loss(op: TracedOp, region: Region) -> Needs:
+    """Take of each sequence the classes of its labels, and the blank one."""
+    del region
+    x, targets = op.arguments["log_probs"], op.arguments["targets"]
+    own = {id(output): output for output in op.outputs}
+    if len(targets.shape) != 2:
+        return {id(x): x, **own}
+    if targets.value is None:
+        box = whole(x)
+        box[2] = range(min(x.shape[2], targets.shape[1] + 1))
+        return {id(x): replace(sliced(x, box), sure=False), **own}
+    mask = np.zeros((1, *x.shape[1:]), dtype=bool)
+    mask[:, :, op.arguments.get("blank", 0)] = True
+    np.put_along_axis(mask[0], targets.value.astype(np.int64), True, axis=1)
+    return {id(x): sliced(x, whole(x), mask), **own}
+
+
 _GRID_TAPS = {0: 2, 1: 1, 2: 4}
 """Elements along each axis around a point: linear, nearest, cubic."""
 

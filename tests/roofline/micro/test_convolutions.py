@@ -341,6 +341,14 @@ PROBLEMS = {
         F * 648,
         F * 128,
     ),
+    "a long kernel for each channel: Fourier transforms": (
+        "R(2, 4, 4096); R(4, 1, 1024)",
+        "return F.conv1d(a0, a1, groups=4)",
+        {"fp32": (20 * 4096 * 12, 20 * 5 * 4096 // 2 * 12)},  # 2.5 n log n of the plain transform
+        F * (2 * 4 * 4096 + 4 * 1024),
+        F * 2 * 4 * 3073,
+        "millions of products",
+    ),
 }
 
 

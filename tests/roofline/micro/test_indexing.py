@@ -364,6 +364,51 @@ PROBLEMS = {
         F * (512 + 1024),
         F * 1024,
     ),
+    # ----------------------------------------------------------------- products behind lookups
+    "rows of a table times a matrix: a product for each row of the table": (
+        "R(4, 16); I(4, 64); R(16, 8)",
+        "return a0[a1] @ a2",
+        {"contraction.fp32": 2 * 4 * 16 * 8},
+        F * (64 + 128) + I64 * 64,
+        F * 64 * 8,
+    ),
+    "differences of rows next to rows: products of the table with both parts": (
+        "R(4, 16); I(4, 64); I(4, 64); R(32, 8)",
+        "return torch.cat([a0[a1] - a0[a2], a0[a2]], 1) @ a3",
+        {"contraction.fp32": 2 * 2 * 4 * 16 * 8, "fp32": (64 * 8, 64 * 16)},
+        F * (64 + 256) + 2 * I64 * 64,
+        F * 64 * 8,
+    ),
+    "two layers behind a lookup": (
+        "R(4, 16); I(4, 64); R(16, 8); R(8, 8)",
+        "return torch.relu(a0[a1] @ a2) @ a3",
+        {"contraction.fp32": 2 * 4 * (16 + 8) * 8, "fp32": (4 * 8, 64 * 8)},
+        F * (64 + 128 + 64) + I64 * 64,
+        F * 64 * 8,
+        "rectified numbers are not needed",
+    ),
+    "sums of rows and columns times a matrix": (
+        "R(8, 1, 16); R(8, 16); R(16, 4)",
+        "return (a0 + a1) @ a2",
+        {"contraction.fp32": 2 * 2 * 8 * 16 * 4, "fp32": (64 * 4, 64 * 16)},
+        F * (2 * 128 + 64),
+        F * 64 * 4,
+    ),
+    "rows that meet a matrix of their own": (
+        "R(4, 16); I(4, 64); R(64, 16, 8)",
+        "return torch.bmm(a0[a1][:, None], a2)",
+        {"contraction.fp32": 2 * 64 * 16 * 8},
+        F * (64 + 64 * 128) + I64 * 64,
+        F * 64 * 8,
+    ),
+    "inner products of the pairs that an index names": (
+        "R(16384, 16); R(8192, 16); I(8192, 1000); I(8192, 1000)",
+        "return (0.25 * (a0 @ a1.T))[a2, a3]",
+        {"contraction.fp32": 2 * 1000 * 16, "fp32": 1000},
+        (2 * F * 1000 * 16, F * 16 * (16384 + 8192) + 2 * I64 * 1000),
+        F * 1000,
+        "a matrix of 134 M elements",
+    ),
 }
 
 
