@@ -24,6 +24,8 @@ _SUMS = (Reduction.SUM, Reduction.MEAN)
 _DEPTH = 16
 """Terms of a sum from which tensor cores compute it: an instruction on halves takes 16."""
 
+_DEEP = 8  # ops between factors and their product
+
 _Makers = Mapping[int, Sequence[int]]
 
 
@@ -110,17 +112,19 @@ def _sides(
     return None
 
 
-def _multiplied(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> list[TensorUse]:
+def _multiplied(
+    use: TensorUse, ops: Sequence[TracedOp], makers: _Makers, depth: int = _DEEP
+) -> list[TensorUse]:
     """Return the tensors whose product, up to a number, a tensor is."""
-    op = _maker(use, ops, makers)
+    op = _maker(use, ops, makers) if depth else None
     if op is not None and _is_conversion(op):
         return [replace(use, origin=use.origin or op.inputs[0].dtype)]
     if op is not None and (root := _squared(op)) is not None:
-        return 2 * _multiplied(root, ops, makers)
+        return 2 * _multiplied(root, ops, makers, depth - 1)
     is_product = op is not None and _is_pair(op) and op.operator.multiplies
     if op is None or not (is_product or _is_scaling(op) or _is_quotient(op)):
         return [use]
-    return [part for operand in op.inputs for part in _multiplied(operand, ops, makers)]
+    return [part for own in op.inputs for part in _multiplied(own, ops, makers, depth - 1)]
 
 
 def _maker(use: TensorUse, ops: Sequence[TracedOp], makers: _Makers) -> TracedOp | None:
