@@ -104,6 +104,23 @@ def test_where_nothing_hides_the_host_nobody_is_accused():
     assert "can't be confirmed" in result.note
 
 
+class Delayed(Process):
+    """Begins on a machine that is busy: the first rows of N take 60 ms longer, then 45."""
+
+    def row(self, calls, behind_s):
+        taken_s = super().row(calls, behind_s)
+        singles = self.asked.count(min(self.asked))
+        delay_s = {1: 0.06, 2: 0.045}.get(singles, 0.0)
+        return taken_s + (delay_s if calls == min(self.asked) else 0.0)
+
+
+@pytest.mark.parametrize(("told_ms", "lies"), [(1.0, True), (20.0, False)])
+def test_delays_of_a_busy_machine_hide_no_lie_and_accuse_nobody(told_ms, lies):
+    result = judged(told_ms, Delayed(20.0))
+    assert (result.contradiction is not None) == lies
+    assert result.note is None
+
+
 class Disturbed(Process):
     """Most rows take longer, by up to 2 ms; each kind has some that do not."""
 
