@@ -117,6 +117,11 @@ class _Rows:
         return sum(times[1] - times[0] for times in (self.single_ms, self.double_ms) if times[1:])
 
     @property
+    def request_ms(self) -> float:
+        """What the least row of N took besides its calls, if nothing was queued before them."""
+        return self.single_ms[0] - self.calls * self.slope_ms
+
+    @property
     def jitter_ms(self) -> float:
         """The error of the two minima's difference."""
         return min(max(_JITTER_MS, 2 * self.apart_ms), _MOST_JITTER_MS)
@@ -137,8 +142,9 @@ def _waits_for_gpu(calls: Calls, call_ms: float) -> bool:
 def _time_rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeats: int) -> _Rows:
     """Time rows of both kinds alternately, at least twice, until they agree with the report.
 
-    Rows of N that were all delayed hide a lie. Rows alike that lie apart show delays, so what
-    agrees then is not believed: others are timed.
+    Rows of N that were all delayed hide a lie. Rows alike that lie apart show delays, and so does a
+    request that takes long (delays may be equal: ticks of a scheduler). What agrees then is not
+    believed: others are timed.
     """
     most = repeats if told_ms >= _SLOW_MS else _QUEUED_REPEATS
     single_ms: list[float] = []
@@ -149,7 +155,9 @@ def _time_rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeat
         if double_ms[-1] == min(double_ms):
             calls.judge()  # doing less work in the rows that count would pay
         rows = _Rows(count, tuple(sorted(single_ms)), tuple(sorted(double_ms)))
-        if rows.agrees_with(told_ms) and rows.apart_ms > _MOST_JITTER_MS:
+        delayed = rows.apart_ms > _MOST_JITTER_MS
+        delayed = delayed or (not behind_s and rows.request_ms > _REQUEST_MS)
+        if delayed and rows.agrees_with(told_ms):
             continue
         if repeat >= repeats or (
             repeat >= _LEAST_REPEATS and rows.agrees_with(told_ms, _JITTER_MS)
