@@ -199,6 +199,7 @@ _UNREAD = {
     "numba": "Numba",
     "cuda": "CUDA Python",
     "pynvrtc": "NVRTC",
+    "tvm_ffi": "TVM FFI",
     "warp": "Warp",
     "jax": "JAX",
 }
