@@ -81,8 +81,10 @@ def _pow(op: TracedOp) -> Cost:
     base, exponent = op.arguments["self"], op.arguments["exponent"]
     if not isinstance(base, TensorUse):
         return _per_element(op, 1, 1)  # the base's logarithm is known
-    if isinstance(exponent, TensorUse) and _are_few_whole_numbers(exponent):
-        return _per_element(op, 1, 0)  # the next power is a product
+    if isinstance(exponent, TensorUse) and (number := _whole_numbers(exponent)):
+        powers = base.distinct * number  # of each base: the next one is a product
+        if number <= _MOST_POWERS or powers <= op.result.distinct:
+            return scalar(op.result, min(op.result.distinct, powers))
     if isinstance(exponent, TensorUse) or not float(2 * exponent).is_integer():
         return _per_element(op, 1, 2)
     whole = int(abs(exponent))
@@ -92,14 +94,15 @@ def _pow(op: TracedOp) -> Cost:
     return _per_element(op, products, roots)
 
 
-def _are_few_whole_numbers(exponent: TensorUse) -> bool:
-    """Tell whether exponents are all whole numbers of a range that has no more of them than 64."""
+def _whole_numbers(exponent: TensorUse) -> int:
+    """Return from how many whole numbers, beginning at 0, exponents are; 0 of other exponents."""
     value = exponent.value
-    if value is None or not value.size or value.min() < 0 or value.max() >= _MOST_POWERS:
-        return False
-    return bool((value == value.round()).all())
+    if value is None or not value.size or value.min() < 0 or value.max() >= _MOST_NUMBERS:
+        return 0
+    return int(value.max()) + 1 if bool((value == value.round()).all()) else 0
 
 
+_MOST_NUMBERS = 1 << 16
 _MOST_POWERS = 64
 
 

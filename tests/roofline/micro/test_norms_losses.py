@@ -197,6 +197,14 @@ PROBLEMS = {
         F * 2 * N,
         F * 2 * N,
     ),
+    "powers of a base by distance: each once": (
+        "R(4, 1, 1).abs()",
+        "i = arange(128)\nreturn a0 ** (i[:, None] - i).abs()",
+        {"fp32": (4 * 126, 4 * 128)},
+        F * 4,
+        F * 4 * 128 * 128,
+        "high powers of small numbers are zero",
+    ),
     "powers of known whole numbers: products": (
         X,
         "return a0[..., None] ** torch.arange(4, device='cuda')",
