@@ -299,7 +299,7 @@ def _without_first_scale(
             if not scales or not all(total.is_kept(scale, scaled) for scale in scales):
                 continue
             if scaled is value:
-                pairs = _without_scale(total, side, value, rest)
+                pairs = _without_scale(total, side, value, rest, launch)
             elif (
                 launch is None or (needed := _conditions_of(rest, value, function, launch)) is None
             ):
@@ -380,12 +380,17 @@ def _last_value(node: cst.BaseExpression, values: Values) -> cst.BaseExpression:
 
 def _tensor_behind(load: cst.BaseExpression, launch: Launch) -> str:
     """Return the launcher's name of a tensor that is loaded from; empty if it is not clear."""
-    bases = {load.value} if isinstance(load, cst.Name) else set[str]()
-    if called_name(load) == "tl.load" and isinstance(load, cst.Call):
-        bases = set(pointers_of(launch.function).bases(argument_of(load, 0, "pointer")))
-    arguments = [launch.arguments.get(base) for base in bases]
-    tensor = arguments[0] if len(arguments) == 1 else None
+    base = load.value if isinstance(load, cst.Name) else _base_of(load, launch)
+    tensor = launch.arguments.get(base)
     return tensor.value if isinstance(tensor, cst.Name) else ""
+
+
+def _base_of(load: cst.BaseExpression, launch: Launch) -> str:
+    """Return the pointer among a function's parameters of a load; empty if it is not clear."""
+    if called_name(load) != "tl.load" or not isinstance(load, cst.Call):
+        return ""
+    bases = pointers_of(launch.function).bases(argument_of(load, 0, "pointer"))
+    return next(iter(bases)) if len(bases) == 1 else ""
 
 
 class _LargestNumber:
@@ -401,6 +406,8 @@ class _LargestNumber:
         self._launch = launch
         self.tensors: list[str] = []
         """Of the launcher, whose elements have to have one byte."""
+        self.pointers: list[str] = []
+        """Of the function, to these tensors."""
 
     def of(self, node: cst.BaseExpression) -> float:
         """Return how large a value may be; infinite if nothing bounds it."""
@@ -415,6 +422,7 @@ class _LargestNumber:
         if called_name(node) != "tl.load" or not tensor:
             return math.inf
         self.tensors.append(tensor)
+        self.pointers.append(_base_of(node, self._launch))
         return _LARGEST_BYTE
 
     def _of_operation(self, node: cst.BinaryOperation) -> float:
@@ -528,9 +536,16 @@ def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int, scalars: Colle
 
 
 def _without_scale(
-    total: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression
+    total: _Sum,
+    side: int,
+    value: cst.BaseExpression,
+    rest: cst.BaseExpression,
+    launch: Launch | None,
 ) -> Pairs:
-    """Return changes that leave the scale out and give the operand the other one's type."""
+    """Return changes that leave the scale out and give the operand the other one's type.
+
+    What may overflow in the type that the other one had before it was widened stays wide.
+    """
     operand, like = (total.dot.args[place].value for place in (side, 1 - side))
     like = call_args(like)[0] if called_name(like) == "tl.trans" else like
     other = total.own_value(like)
@@ -538,10 +553,41 @@ def _without_scale(
     loaded = plain if plain is other or isinstance(plain, cst.Name) else like
     if not isinstance(loaded, cst.Name):
         return [(value, rest)]
-    pairs: Pairs = [] if plain is other else [(other, plain)]
-    kind = f"{loaded.value}.dtype"
+    kind, pairs = f"{loaded.value}.dtype", Pairs()
+    if plain is not other:
+        narrow = _narrow_type(rest, kind, total.function, launch)
+        if not narrow:
+            return [(value, rest)]
+        pairs, is_sure, kind = [(other, plain)], narrow == kind, narrow
+        if not is_sure and loaded is plain:
+            pairs = [(other, parse_expression(f"{render_code(plain)}.to({kind})"))]
+        elif not is_sure:
+            pairs.append((like, parse_expression(f"{loaded.value}.to({kind})")))
     if value is operand:  # written in place
-        narrow = f"{render_code(parenthesized(own))}.to({kind})"
-        return [*pairs, (operand, parse_expression(narrow))]
+        code = f"{render_code(parenthesized(own))}.to({kind})"
+        return [*pairs, (operand, parse_expression(code))]
     cast = parse_expression(f"{render_code(operand)}.to({kind})")  # the other one is loaded there
     return [*pairs, (value, own), (operand, cast)]
+
+
+def _narrow_type(
+    rest: cst.BaseExpression, kind: str, function: JitFunction, launch: Launch | None
+) -> str:
+    """Return the type of a product without scales, as code; empty if the text shows none narrower.
+
+    It is fp32 where weights that are loaded turn out to have more than one byte: these may overflow
+    in 16 bits.
+    """
+    if launch is None:
+        return ""
+    values = single_values(function.body, function.params)
+    largest = _LargestNumber(values, launch)
+    if largest.of(rest) > _LARGEST_HALF:
+        return ""
+    is_loaded = called_name(_last_value(rest, values)) == "tl.load"
+    conditions = list[str]()
+    for element in (f"{pointer}.dtype.element_ty" for pointer in dict.fromkeys(largest.pointers)):
+        conditions.append(f"{element}.primitive_bitwidth == 8")
+        if not is_loaded:  # floats of one byte may be large
+            conditions.append(f"{element}.is_int()")
+    return f"({kind} if {' and '.join(conditions)} else tl.float32)" if conditions else kind

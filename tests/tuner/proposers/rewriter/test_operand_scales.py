@@ -10,14 +10,13 @@ from solkit.tuner.proposers.rewriter.operand_scales import Scales
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
 SIDES = {"M": 24, "N": 20, "K": 24}
+KIND = "(x.dtype if w_ptr.dtype.element_ty.primitive_bitwidth == 8 else tl.float32)"
+PRODUCT = f"tl.dot(x.to({KIND}), wide.to({KIND}))"
 
 
 def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
     (variant,) = variants(Scales(), QUANTISED_MATMUL, **SIDES)
-    assert (
-        "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]"
-        in variant
-    )
+    assert f"wide = w\n        acc += {PRODUCT}\n    acc = acc * s[None, :]" in variant
     assert is_right(variant, QUANTISED_MATMUL, **SIDES)
     assert not variants(Scales(), variant.removeprefix(HEADER), **SIDES)
 
@@ -29,23 +28,22 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
         (
             "wide = w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
             "acc = tl.dot(x.to(tl.float32), s[None, :] * w.to(tl.float32), acc=acc)",
-            "acc += tl.dot(x, w.to(x.dtype))\n    acc = acc * s[None, :]",
+            f"acc += tl.dot(x.to({KIND}), w.to({KIND}))\n    acc = acc * s[None, :]",
         ),
         (
             "acc += tl.dot(x.to(tl.float32), wide)",
             "xf = x.to(tl.float32)\n        acc += tl.dot(xf, wide)",
-            "xf = x\n        acc += tl.dot(xf, wide.to(x.dtype))\n    acc = acc * s[None, :]",
+            f"xf = x.to({KIND})\n        acc += tl.dot(xf, wide.to({KIND}))\n    acc = acc * s",
         ),
         (
             "w.to(tl.float32) * s[None, :]",
             "w * s[None, :]",  # Triton widens it
-            "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]",
+            f"wide = w\n        acc += {PRODUCT}\n    acc = acc * s[None, :]",
         ),
         (
             "w.to(tl.float32) * s[None, :]",
             "w.to(tl.float32) * s[None, :].to(tl.float32)",
-            "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n"
-            "    acc = acc * s[None, :].to(tl.float32)",
+            f"wide = w\n        acc += {PRODUCT}\n    acc = acc * s[None, :].to(tl.float32)",
         ),
         (  # the scale is no plain one
             "w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
@@ -81,10 +79,9 @@ def test_weights_less_zero_points_are_as_narrow_as_what_was_widened_ahead(is_rig
         source = source.replace(old, new)
     (variant,) = variants(Scales(), source, **SIDES)
     assert "other=0.0).to(tl.float32)" not in variant
-    assert (
-        'tl.dot(tl.trans(x), wide.to(x.dtype), input_precision="ieee")\n    acc = acc * s'
-        in variant
-    )
+    kind = KIND.replace(" else", " and w_ptr.dtype.element_ty.is_int() else")
+    product = f'tl.dot(tl.trans(x.to({kind})), wide.to({kind}), input_precision="ieee")'
+    assert f"{product}\n    acc = acc * s[None, :]" in variant
     assert is_right(variant, source, **SIDES)
 
 
@@ -95,9 +92,9 @@ LOADED = QUANTISED_MATMUL.replace("wide = w", "s = tl.load(s_ptr + n)\n        w
     ("source", "expected"),
     [
         (QUANTISED_MATMUL.replace("wide = w", "s = s + 1 - 1\n        wide = w"),
-         "acc += tl.dot(x, wide.to(x.dtype)) * s[None, :]"),
+         f"acc += {PRODUCT} * s[None, :]"),
         (LOADED.replace("s_ptr + n)", "s_ptr + k0 // K * N + n, mask=n < N, other=0.0)"),
-         "acc += tl.dot(x, wide.to(x.dtype)) * s[None, :]"),
+         f"acc += {PRODUCT} * s[None, :]"),
         (QUANTISED_MATMUL.replace("* s[None, :]", "* s[None, :] * 0.5").replace(
             "(w.float() * scale)", "(w.float() * scale * 0.5)"),
          "acc = acc * 0.5\n    acc = acc * s[None, :]"),
@@ -129,7 +126,7 @@ BLOCKS_OF_GROUPS = (
 def test_a_block_within_a_group_has_one_scale(is_right):
     (variant,) = variants(Scales(), BLOCKS_OF_GROUPS, **SIDES)
     assert "s_ptr + (k0 // 32) * N + n[None, :]" in variant
-    assert "acc += tl.dot(x, wide.to(x.dtype)) * s\n" in variant
+    assert f"acc += {PRODUCT} * s\n" in variant
     assert is_right(variant, BLOCKS_OF_GROUPS, **SIDES)
     wider = BLOCKS_OF_GROUPS.replace("// 32", "// 24")  # 16 does not divide it
     assert not variants(Scales(), wider, **SIDES)
@@ -177,11 +174,10 @@ def test_a_scale_of_rows_too(is_right):
     for old, new in changes.items():
         assert old in source
         source = source.replace(old, new)
+    kind = KIND.replace("w_ptr", "x_ptr").replace("x.dtype", "w.dtype")
     (variant,) = variants(Scales(), source, **SIDES)
-    assert (
-        "wide = x\n        acc += tl.dot(wide.to(w.dtype), w)\n    acc = acc * s[:, None]"
-        in variant
-    )
+    assert f"wide = x\n        acc += tl.dot(wide.to({kind}), w.to({kind}))\n" in variant
+    assert "    acc = acc * s[:, None]\n" in variant
     assert is_right(variant, source, **SIDES)
 
 
@@ -256,6 +252,13 @@ def test_what_may_overflow_stays_scaled(weights, condition):
     results = variants(Scales(), source, **SIDES)
     assert len(results) == (condition is not None)
     assert condition is None or condition in results[0]
+
+
+@pytest.mark.parametrize("weights", ["w.to(tl.float32) * w * w", "(w << 9).to(tl.float32)"])
+def test_products_of_weights_that_may_overflow_stay_wide(weights):
+    source = QUANTISED_MATMUL.replace("w.to(tl.float32)", weights)
+    (variant,) = variants(Scales(), source, **SIDES)
+    assert "tl.dot(x.to(tl.float32), wide)\n    acc = acc * s[None, :]" in variant
 
 
 def test_scaled_values_that_become_integers_stay():
