@@ -111,6 +111,8 @@ class Lifting:
             return self._of_truths(node, [node.left, node.right], sign)
         if isinstance(node, cst.UnaryOperation):
             return self._lift_unary(node)
+        if isinstance(node, cst.IfExp):
+            return self._choice(node)
         if isinstance(node, cst.Subscript):
             return self._subscript(node)
         if isinstance(node, cst.Call):
@@ -120,6 +122,18 @@ class Lifting:
         if any(self.kinds.get(name, _SCALAR).lifted for name in names_within(node)):
             raise CannotLiftError(render_code(node))
         return Lifted(node, _SCALAR)
+
+    def _choice(self, node: cst.IfExp) -> Lifted:
+        """Return a choice by what is the same along the new axis; both sides have the same axes."""
+        test = render_code(node.test)
+        if test in ("True", "False"):
+            return self.lift_expression(node.body if test == "True" else node.orelse)
+        body, orelse = (self.lift_expression(side) for side in (node.body, node.orelse))
+        is_lifted = self.lift_expression(node.test).kind.lifted
+        if is_lifted or (body.kind != orelse.kind and (body.kind.lifted or orelse.kind.lifted)):
+            raise CannotLiftError(render_code(node))
+        sides = {"body": body.node, "orelse": orelse.node} if body.kind.lifted else {}
+        return Lifted(node.with_changes(**sides), body.kind)
 
     def _lift_unary(self, node: cst.UnaryOperation) -> Lifted:
         inner = self.lift_expression(node.expression)

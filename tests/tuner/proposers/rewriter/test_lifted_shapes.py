@@ -47,7 +47,8 @@ def halves(X, Y, M):
     low_sum, high_sum = tl.reduce((low, high), 0, pair_add)
     turned = tl.permute(tl.reshape(pairs, (2, 2, 2, 2)), (3, 0, 1, 2))
     again = tl.trans(tl.reshape(turned, (2, 8)))
-    none = tl.sum(tl.broadcast_to(tl.expand_dims(again, 0), (1, 8, 2)), axis=0) - pairs
+    none = tl.sum(tl.broadcast_to(tl.expand_dims(again, 0), (1, 8, 2)), axis=0)
+    none -= (pairs, x) if False else pairs if M > 0 else -pairs
     run = tl.cumsum(high, axis=0) + tl.sum(none, axis=1)
     is_first = tl.arange(0, 2) == 0
     sums = tl.where(is_first, low_sum, high_sum)
