@@ -21,7 +21,7 @@ from solkit.tuner.proposers.rewriter._launch_sizes import (
 from solkit.tuner.proposers.rewriter._nodes import compact_code
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
 
-_MOST_FUSED = 12  # pairs of launches in one file
+_MOST_STEPS = 12  # in one file
 
 
 @dataclass(frozen=True)
@@ -143,28 +143,29 @@ class Rewrite(Protocol):
         """Return the changed files; none if it does not apply."""
 
 
-Fused = tuple[str, tuple[str, str]]
-"""A file in which two launches are one, and their functions' names."""
+Step = tuple[str, tuple[str, ...]]
+"""A changed file, and names of what was changed, such as two functions that are one now."""
 
 
-def fused_repeatedly(
-    text: KernelText, fuse: Callable[[KernelText], Fused | None]
+def changed_repeatedly(
+    text: KernelText, change: Callable[[KernelText], Step | None], most: int = _MOST_STEPS
 ) -> tuple[str, list[str]]:
-    """Return a file in which pairs of launches were fused until none can be, and all their names.
+    """Return a file that was changed until it cannot be any more, and all names of the changes.
 
     Args:
         text: the file.
-        fuse: fuses its first pair that can be.
+        change: makes the first change that can be made.
+        most: changes.
 
     Returns:
-        The new file, empty if there is no such pair; and names of functions, in their order.
+        The new file, empty if nothing can be changed; and names, each once, in their order.
     """
     source, names = "", list[str]()
-    for _ in range(_MOST_FUSED):
-        fused = fuse(text)
-        following = None if fused is None else parse_kernel(fused[0])
-        if fused is None or following is None:
+    for _ in range(most):
+        step = change(text)
+        following = None if step is None else parse_kernel(step[0])
+        if step is None or following is None:
             break
-        source, text = fused[0], following
-        names += [name for name in fused[1] if name not in names]
+        source, text = step[0], following
+        names += [name for name in step[1] if name not in names]
     return source, names

@@ -52,7 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._relaunch import NewLaunch, relaunched, with_arguments
 from solkit.tuner.proposers.rewriter._values import argument_bases, as_blocked_loop
 from solkit.tuner.proposers.rewriter._weighted_sums import addends_of
-from solkit.tuner.proposers.rewriter.flat_grids import spelled_size
+from solkit.tuner.proposers.rewriter.flat_grids import size_without_names
 from solkit.tuner.proposers.rewriter.flat_index import Flat, divisors_of, flat_index
 
 _MASKED = ("mask", "other")
@@ -336,7 +336,7 @@ def _is_product(total: str, rows: str, length: str, launch: Launch) -> bool:
 
     So it is of ``x.numel() // size`` and a size of ``x``.
     """
-    whole, count, size = (spelled_size(c, launch) for c in (total, rows, length))
+    whole, count, size = (size_without_names(c, launch) for c in (total, rows, length))
     tensor, _, method = whole.rpartition(".")
     if method == "numel()" and count == f"{whole}//{size}":
         return size.startswith((f"{tensor}.shape[", f"{tensor}.size("))

@@ -118,7 +118,9 @@ def _without_factors(
     remaining = product_factors(size)
     for factor in product_factors(divisor):
         same = [
-            part for part in remaining if spelled_size(part, launch) == spelled_size(factor, launch)
+            part
+            for part in remaining
+            if size_without_names(part, launch) == size_without_names(factor, launch)
         ]
         if not same:
             return None
@@ -126,7 +128,7 @@ def _without_factors(
     return " * ".join(remaining) or None
 
 
-def spelled_size(code: str, launch: Launch) -> str:
+def size_without_names(code: str, launch: Launch) -> str:
     """Return a launcher's size as it is without names for others, in one form of rounding up.
 
     What the module defines may be in it. Calls that may give another number each time stay names.

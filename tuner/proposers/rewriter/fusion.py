@@ -27,7 +27,7 @@ from solkit.tuner.proposers.rewriter._launch_order import (
 )
 from solkit.tuner.proposers.rewriter._masks import masked_loads
 from solkit.tuner.proposers.rewriter._memory import WRITES, may_write, pointers_of
-from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
+from solkit.tuner.proposers.rewriter._mutation import Facts, Step, Variant, changed_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Node,
@@ -96,10 +96,10 @@ class FuseLaunches:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        source, names = fused_repeatedly(text, _fuse_first_pair)
+        source, names = changed_repeatedly(text, _fuse_first_pair)
         plain = parse_kernel(source) or text
         apart = _with_single_stores(plain)
-        further, more = ("", []) if apart is None else fused_repeatedly(apart, _fuse_first_pair)
+        further, more = ("", []) if apart is None else changed_repeatedly(apart, _fuse_first_pair)
         fused = parse_kernel(further) if further else None
         if fused is not None and len(fused.launches) < len(plain.launches):
             source, names = further, names + more
@@ -162,7 +162,7 @@ def _with_one_store(
     return node, NewLaunch(launch, node).statement
 
 
-def _fuse_first_pair(text: KernelText) -> Fused | None:
+def _fuse_first_pair(text: KernelText) -> Step | None:
     """Return the file with the first two launches fused that can be, and their names."""
     for writer in text.single:
         for reader in text.single:

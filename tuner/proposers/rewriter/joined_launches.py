@@ -34,7 +34,7 @@ from solkit.tuner.proposers.rewriter._equal_sizes import (
 )
 from solkit.tuner.proposers.rewriter._launch_order import allocation_of, is_harmless
 from solkit.tuner.proposers.rewriter._memory import hides_access, is_write, pointers_of
-from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._mutation import Facts, Step, Variant, changed_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     argument_of,
@@ -79,14 +79,8 @@ class JoinLaunches:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        source, names = "", list[str]()
-        for _ in range(_MOST_JOINS):
-            joined = _join_first(text)
-            following = None if joined is None else parse_kernel(joined[0])
-            if joined is None or following is None:
-                break
-            (source, name), text = joined, following
-            names.append(name)
+        source, names = changed_repeatedly(text, _join_first, _MOST_JOINS)
+        text = (parse_kernel(source) if source else None) or text
         if source:
             why = facts.explain_factors("extra traffic", "launch", "tail")
             yield Variant(
@@ -105,12 +99,12 @@ class JoinLaunches:
             )
 
 
-def _join_first(text: KernelText) -> tuple[str, str] | None:
+def _join_first(text: KernelText) -> Step | None:
     """Return the file with the first launches that can be joined as one, and their function."""
     for group in _groups(text):
         for size in range(len(group), 1, -1):
             if source := _Join(text, group[:size]).source():
-                return source, group[0].function.name
+                return source, (group[0].function.name,)
     return None
 
 

@@ -33,7 +33,7 @@ from solkit.tuner.proposers.rewriter._nodes import (
     single_assignment,
     statements_of,
 )
-from solkit.tuner.proposers.rewriter._operations import is_operation
+from solkit.tuner.proposers.rewriter._operations import call_args, is_operation
 from solkit.tuner.proposers.rewriter._roots import TENSOR_QUERIES
 
 _REDUCTIONS = ("sum", "max", "min")
@@ -205,27 +205,42 @@ def _is_sum(node: cst.BaseExpression) -> bool:
 
 
 def _are_sizes(name: str, body: Body) -> bool:
-    """Tell whether all uses of a name are the same for a number as for a tensor that holds it."""
+    """Tell whether all uses of a name are the same for a number as for a tensor that holds it.
+
+    A list or tuple that holds it may have a name, and be a launch's grid.
+    """
     nodes = list(nodes_within(*body))
-    calls = [node for node in nodes if isinstance(node, cst.Call)]
-    shaped = [c for c in calls if called_name(c).split(".")[-1] in _TAKE_SIZES]
-    taken = [arg.value for call in shaped for arg in call.args]
-    launches = [c.func for c in calls if isinstance(c.func, cst.Subscript)]
-    indices = [element.slice for func in launches for element in func.slice]
-    grids = [index.value for index in indices if isinstance(index, cst.Index)]
-    choices = (cst.If, cst.IfExp, cst.While, cst.Assert)
-    taken += [side for n in nodes if isinstance(n, choices) for side in _compared(n.test)]
+    grids = _grids(nodes)
     targets = {id(node.target) for node in nodes if isinstance(node, cst.AssignTarget)}
-    plain = targets | {id(part) for value in (*taken, *grids) for part in _listed(value)}
-    of_launches = targets | {id(grid) for grid in grids}
-    named = {name}
-    for binding in assignments_in(nodes_within(*body)):
+    numbers = {id(part) for value in (*_numbers(nodes), *grids) for part in _listed(value)}
+    lists = set[str]()
+    for binding in assignments_in(nodes):
         own = [n for n in _listed(binding.value) if isinstance(n, cst.Name) and n.value == name]
         if own and own[0] is not binding.value:
-            named.add(binding.target)
-            plain |= {id(part) for part in own}
-    uses = (node for node in nodes if isinstance(node, cst.Name) and node.value in named)
-    return all(id(node) in (plain if node.value == name else of_launches) for node in uses)
+            lists.add(binding.target)
+            numbers |= {id(part) for part in own}
+    allowed = {name: targets | numbers}
+    allowed |= dict.fromkeys(lists - {name}, targets | {id(grid) for grid in grids})
+    uses = (node for node in nodes if isinstance(node, cst.Name) and node.value in allowed)
+    return all(id(node) in allowed[node.value] for node in uses)
+
+
+def _grids(nodes: Sequence[cst.CSTNode]) -> list[cst.BaseExpression]:
+    """Return what launches have in brackets."""
+    calls = (node.func for node in nodes if isinstance(node, cst.Call))
+    elements = (e.slice for func in calls if isinstance(func, cst.Subscript) for e in func.slice)
+    return [element.value for element in elements if isinstance(element, cst.Index)]
+
+
+def _numbers(nodes: Sequence[cst.CSTNode]) -> list[cst.BaseExpression]:
+    """Return what functions of sizes are given, and what decides a test."""
+    taken: list[cst.BaseExpression] = []
+    for node in nodes:
+        if isinstance(node, cst.Call) and called_name(node).split(".")[-1] in _TAKE_SIZES:
+            taken += call_args(node)
+        if isinstance(node, (cst.If, cst.IfExp, cst.While, cst.Assert)):
+            taken += _compared(node.test)
+    return taken
 
 
 def _listed(value: cst.BaseExpression) -> list[cst.BaseExpression]:

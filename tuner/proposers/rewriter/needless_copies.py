@@ -22,7 +22,7 @@ import libcst as cst
 from solkit.core import KernelAnalysis
 from solkit.tuner.proposers.rewriter._assignments import assignments_in, single_values
 from solkit.tuner.proposers.rewriter._edit import with_params
-from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._mutation import Facts, Step, Variant, changed_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
@@ -61,7 +61,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     launcher_definition,
-    parse_kernel,
 )
 from solkit.tuner.proposers.rewriter._relaunch import NewLaunch
 from solkit.tuner.proposers.rewriter._roots import ALLOCATORS, TENSOR_QUERIES, element_uses
@@ -91,14 +90,7 @@ class NeedlessCopies:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        current, source, names = text, "", list[str]()
-        while len(names) < _MOST:
-            step = next(_without_copy(current, facts), None)
-            following = None if step is None else parse_kernel(step[1])
-            if step is None or following is None:
-                break
-            names.append(step[0])
-            source, current = step[1], following
+        source, names = changed_repeatedly(text, lambda form: _without_copy(form, facts), _MOST)
         if names:
             why = facts.explain_factors("extra traffic", "launch")
             what = ", ".join(names)
@@ -137,8 +129,8 @@ class _Copy:
         return binding.value
 
 
-def _without_copy(text: KernelText, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield the name of a copy, and the file without it."""
+def _without_copy(text: KernelText, facts: Facts) -> Step | None:
+    """Return the file without the first copy that is not needed, and the copy's name."""
     records = {} if facts.brief.result is None else _records(facts)
     for copy in _copies(text, records):
         if not _is_private(copy) or not _is_plain(copy):
@@ -153,7 +145,8 @@ def _without_copy(text: KernelText, facts: Facts) -> Iterator[tuple[str, str]]:
             is_whole = not copy.dtype and _is_whole(copy, record, facts) and _loads_first(copy)
             source = _with_two_tensors(copy) if is_whole else ""
         if source:
-            yield copy.name, source
+            return source, (copy.name,)
+    return None
 
 
 def _records(facts: Facts) -> Mapping[str, KernelAnalysis]:

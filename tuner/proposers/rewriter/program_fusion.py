@@ -50,7 +50,7 @@ from solkit.tuner.proposers.rewriter._loop_values import (
     without_stores,
 )
 from solkit.tuner.proposers.rewriter._memory import hides_access, mask_of, touches_memory
-from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
+from solkit.tuner.proposers.rewriter._mutation import Facts, Step, Variant, changed_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Body,
     Swap,
@@ -117,14 +117,14 @@ class FusePrograms:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         why = facts.explain_factors("extra traffic", "launch")
-        source, names = fused_repeatedly(text, _merge_first_pair)
+        source, names = changed_repeatedly(text, _merge_first_pair)
         merged = parse_kernel(source) if source else None
         if merged is not None:
             yield _merged_variant(merged, names, why)
-        source, names = fused_repeatedly(merged or text, _merge_first_rows)
+        source, names = changed_repeatedly(merged or text, _merge_first_rows)
         rows = parse_kernel(source) if source else None
         if rows is not None:
-            source, _ = fused_repeatedly(rows, _merge_first_pair)
+            source, _ = changed_repeatedly(rows, _merge_first_pair)
             yield _merged_variant((parse_kernel(source) if source else None) or rows, names, why)
 
 
@@ -155,7 +155,7 @@ def merged_programs(source: str, last: str) -> str:
     return ""
 
 
-def _merge_first_pair(text: KernelText) -> Fused | None:
+def _merge_first_pair(text: KernelText) -> Step | None:
     for one, two in adjacent_launches(text):
         sizes = _may_share_a_grid(one, two)
         if sizes is not None and (source := _Merge(text, one, two, sizes).source()):
@@ -163,7 +163,7 @@ def _merge_first_pair(text: KernelText) -> Fused | None:
     return None
 
 
-def _merge_first_rows(text: KernelText) -> Fused | None:
+def _merge_first_rows(text: KernelText) -> Step | None:
     """Return the file with the first pair as one of which the second is to take rows for that."""
     for one, two in adjacent_launches(text):
         if len(one.axes or ()) != 1 or _may_share_a_grid(one, two) == {}:

@@ -47,7 +47,7 @@ from solkit.tuner.proposers.rewriter._first_values import Start, start_of_name
 from solkit.tuner.proposers.rewriter._lift_expressions import is_elementwise_call
 from solkit.tuner.proposers.rewriter._masks import lengths_of_names, lengths_within, with_load_mask
 from solkit.tuner.proposers.rewriter._memory import is_write, mask_of, touches_memory
-from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._mutation import Facts, Step, Variant, changed_repeatedly
 from solkit.tuner.proposers.rewriter._nodes import (
     Loop,
     Swap,
@@ -130,7 +130,7 @@ class SlidingWindows:
         tiles = (parse_kernel(variant.source) for variant in Rows().variants(text, facts))
         seen = {frozenset[str]()}
         for start in (text, *filter(None, tiles)):
-            source, names = _with_windows(start, facts)
+            source, names = changed_repeatedly(start, lambda form: _first_windows(form, facts))
             if frozenset(names) not in seen:
                 seen.add(frozenset(names))
                 yield Variant(
@@ -141,26 +141,14 @@ class SlidingWindows:
                 )
 
 
-def _with_windows(text: KernelText, facts: Facts) -> tuple[str, list[str]]:
-    """Return the file with all loops over windows as scans, and their functions' names."""
-    source, names, following = "", list[str](), text
-    while (rewritten := _first_windows(following, facts)) is not None:
-        source, names = rewritten[0], [*names, rewritten[1]]
-        changed = parse_kernel(source)
-        if changed is None:
-            break
-        following = changed
-    return source, names
-
-
-def _first_windows(text: KernelText, facts: Facts) -> tuple[str, str] | None:
+def _first_windows(text: KernelText, facts: Facts) -> Step | None:
     """Return the file with a launch's loop as scans, and its function's name."""
     for launch in text.single:
         for statement in walk_statements(launch.function.body):
             loop = range_loop(statement)
             window = None if loop is None else _window(launch, loop)
             if window is not None and (source := window.rewritten(text, facts)):
-                return source, launch.function.name
+                return source, (launch.function.name,)
     return None
 
 
