@@ -52,11 +52,13 @@ class Fixed:
 
     def fixes(self, op: TracedOp) -> bool:
         """Tell whether every element of an op's results follows from the program."""
-        if not op.inputs or op.written or not self._is_steady(op):
+        if not op.inputs or op.written:
             return False
         record, x = op.operator, op.inputs[0]
-        if record.of_one is OfOne.CONSTANT and _is_over_copies(op, x):
-            return True
+        if record.of_one is OfOne.CONSTANT and _is_over_copies(op, x):  # whatever was written there
+            return all(use.storage not in self._rewritten for use in op.outputs)
+        if not self._is_steady(op):
+            return False
         if record.reduces in _SUMS and x in self._normalised:
             return self._normalised[x] in _reduced(op, x)
         if record.cancels_equal and len(op.inputs) == 2:
