@@ -113,12 +113,12 @@ class _Rows:
 
     @property
     def apart_ms(self) -> float:
-        """How far the next times are from the two minima: far where a busy machine delays rows."""
+        """Sum of the distances from the two minima to the next times: large where rows are delayed."""
         return sum(times[1] - times[0] for times in (self.single_ms, self.double_ms) if times[1:])
 
     @property
     def request_ms(self) -> float:
-        """What the least row of N took besides its calls, if nothing was queued before them."""
+        """Time of the least row of N besides its calls, if nothing was queued before them."""
         return self.single_ms[0] - self.calls * self.slope_ms
 
     @property
