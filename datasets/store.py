@@ -154,7 +154,7 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{folder} is a file; a store is a folder")
-        # in this order: another process may make the store meanwhile, and makes a folder of it first
+        # in this order: another process may make the store meanwhile, a folder of it first
         is_free = not self.folder.exists() or not any(self.folder.iterdir())
         is_store = any(folder.is_dir() for folder in self.folders)
         if not is_store and not (create and is_free):

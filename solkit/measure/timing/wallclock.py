@@ -113,7 +113,7 @@ class _Rows:
 
     @property
     def apart_ms(self) -> float:
-        """Sum of the distances from the two minima to the next times: large where rows are delayed."""
+        """Distances from the minima to the next times, summed: large where rows are delayed."""
         return sum(times[1] - times[0] for times in (self.single_ms, self.double_ms) if times[1:])
 
     @property
