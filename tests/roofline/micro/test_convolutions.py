@@ -347,7 +347,7 @@ PROBLEMS = {
         {"fp32": (20 * 4096 * 12, 20 * 5 * 4096 // 2 * 12)},  # 2.5 n log n of the plain transform
         F * (2 * 4 * 4096 + 4 * 1024),
         F * 2 * 4 * 3073,
-        "millions of products",
+        "too large for brute force",
     ),
 }
 
