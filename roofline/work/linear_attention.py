@@ -147,7 +147,7 @@ def _kept_pairs(use: TensorUse, rows: int, columns: int) -> Mask | None:
     if not use.sure:
         return None
     for pairs in mask:
-        counts = pairs.sum(axis=-1)
+        counts = np.count_nonzero(pairs, axis=-1)
         places = np.arange(shape[1])
         first = np.array_equal(pairs, places < counts[:, None])
         last = np.array_equal(pairs, places >= shape[1] - counts[:, None])

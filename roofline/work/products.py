@@ -27,7 +27,8 @@ _MAX_TRIANGLE = 1 << 28  # elements of the mask of a triangle
 def count(values: npt.NDArray[np.generic], shape: Sequence[int]) -> int:
     """Count elements of a mask, or sum an array, that broadcasts to `shape`."""
     repeats = math.prod(n for n, size in zip(shape, values.shape) if size == 1)
-    return int(values.sum()) * repeats
+    counted = np.count_nonzero(values) if values.dtype == bool else values.sum()
+    return int(counted) * repeats
 
 
 def multiply_adds(

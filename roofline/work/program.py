@@ -144,7 +144,7 @@ class TensorUse:
             return math.prod(n for n, moves in dims if moves)
         mask = self.mask.any(axis=tuple(d for d, (_, moves) in enumerate(dims) if not moves))
         repeats = (n for (n, moves), size in zip(dims, self.mask.shape) if moves and size == 1)
-        return int(mask.sum()) * math.prod(repeats)
+        return int(np.count_nonzero(mask)) * math.prod(repeats)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
             view[np.broadcast_to(mask, use.shape)] = True  # an element may have many places
         else:
             np.logical_or(view, mask, out=view)
-    return int(bits.sum()) * size * item
+    return int(np.count_nonzero(bits)) * size * item
 
 
 def _canonical(use: TensorUse) -> _Region:

@@ -342,7 +342,7 @@ def _of_values(use: TensorUse) -> _Facts:
     zeros, floor = value == 0, np.zeros(1, dtype=bool) if is_truth else value <= HIDDEN
     if value.dtype.kind in "iu" and _is_graded(value, floor):
         floor = np.zeros(1, dtype=bool)
-    few = 3 * int(zeros.sum()) < value.size and value.size > 1
+    few = 3 * int(np.count_nonzero(zeros)) < value.size and value.size > 1
     return _Facts(None if few else narrowest(zeros), narrowest(floor) if floor.any() else None)
 
 
