@@ -121,9 +121,10 @@ def table(rows):
         lines.append(f"stops: the chance that over 2 % is left was said to be {believed:.1%}")
     if pairs:
         alike = np.mean([agree(*pair) for pair in pairs])
-        found = np.mean([agree(*pair, "fastest") for pair in pairs])
+        same_fastest = np.mean([agree(*pair, "fastest") for pair in pairs])
         lines.append(
-            f"{alike:.1%} of {len(pairs)} pairs of runs agree; {found:.1%} by the fastest measured"
+            f"{alike:.1%} of {len(pairs)} pairs of runs agree; "
+            f"{same_fastest:.1%} by the fastest measured"
         )
     return "\n".join(lines)
 

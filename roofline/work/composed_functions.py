@@ -16,7 +16,7 @@ from solkit.roofline.work.costs import Cost
 from solkit.roofline.work.program import RESULT, TensorUse, TracedOp, makers_of, readers_of
 
 _ORDER = "order"
-"""What a comparison, a choice or an extremum takes of a tensor (`Operator.taken_in`)."""
+"""The property that comparisons, choices and extrema take of a tensor (`Operator.taken_in`)."""
 _EXTREMA = (Reduction.LARGEST, Reduction.LEAST)
 
 

@@ -28,7 +28,7 @@ _MOST = 64  # times that one multiple is another one
 _LONG = 16  # numbers of a ramp from which its functions are products
 
 _Multiple = tuple[tuple[object, ...], float]
-"""What is scaled, by which tensors, and the number by which it is scaled as well."""
+"""A tensor that is scaled, with the tensors that scale it, and the number that also does."""
 
 
 def with_multiples(

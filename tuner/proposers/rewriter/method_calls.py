@@ -31,7 +31,7 @@ _METHODS = frozenset(
 )
 """Methods of Triton's blocks that are functions of the same name with the block ahead."""
 _SHAPED = ("permute", "reshape", "view", "broadcast_to")
-"""Of these, those that take sizes or axes one by one as well."""
+"""Methods that also take sizes or axes one by one."""
 
 _POWERS = {"2": 2, "2.0": 2, "3": 3, "3.0": 3}
 """Exponents as written, and how many factors are the same."""

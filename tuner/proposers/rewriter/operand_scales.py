@@ -405,9 +405,9 @@ class _LargestNumber:
         self._values = values
         self._launch = launch
         self.tensors: list[str] = []
-        """Of the launcher, whose elements have to have one byte."""
+        """The launcher's tensors whose elements have to have one byte."""
         self.pointers: list[str] = []
-        """Of the function, to these tensors."""
+        """The function's pointers to these tensors."""
 
     def of(self, node: cst.BaseExpression) -> float:
         """Return how large a value may be; infinite if nothing bounds it."""
